@@ -1,7 +1,8 @@
 """Translation of errors of Spark and its storage into one line each."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from resources.errors import IncrementalLoadError, SparkUnavailable
@@ -128,6 +129,25 @@ def translate(error: BaseException, doing: str = "Spark") -> BaseException:
     name = _S3_NAME.search(told) or _S3_NAME.search(doing)
     bucket = f"bucket {name[1]!r}" if name else "the lake"
     return first_match(_FAULTS, told, doing=masked(doing), bucket=bucket) or error
+
+
+@contextmanager
+def without_texts(doing: str) -> Iterator[None]:
+    """A block in which errors of foreign code, whose texts may repeat a value of a row, are replaced by their kind.
+
+    Args:
+        doing: The action, with the table; the message starts with it.
+
+    Raises:
+        IncrementalLoadError: An error of this project, as it is, or one that names the kind of the foreign error.
+    """
+    try:
+        yield
+    except IncrementalLoadError:
+        raise
+    except Exception as error:
+        problem = f"{doing}: it cannot be read now ({type(error).__name__})"
+        raise IncrementalLoadError(problem, remedy="run incload doctor") from None
 
 
 def unavailable(problem: str, *, rule: str | None = None, remedy: str | None = None) -> Exception:

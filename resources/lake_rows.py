@@ -37,6 +37,7 @@ def rows_where(
     *,
     columns: Sequence[str] | None = None,
     files: pa.Table | None = None,
+    most: int | None = None,
 ) -> pa.Table:
     """The rows of a Delta table that meet conditions, whoever has written its files.
 
@@ -46,6 +47,7 @@ def rows_where(
         where: Another condition. It must not depend on NaN.
         columns: The columns to return; those that the table lacks are left out. None: all.
         files: The files to read, of :func:`~resources.lake.data_files`; None: all.
+        most: The number of rows from which on no more are read; None: all are.
 
     Example:
         >>> rows_where(delta, {"id": [17]}, columns=["id", "seq"])  # doctest: +SKIP
@@ -59,12 +61,14 @@ def rows_where(
     names = [name for name in dict.fromkeys(columns or schema.names) if name in schema.names]
     try:
         if not any(map(_is_nan, (value for values in among.values() for value in values))):
+            if most is not None:
+                return dataset.head(most, columns=names, filter=condition)
             return dataset.to_table(columns=names, filter=condition)
     except pa.ArrowNotImplementedError:
         pass  # other writers declare texts in their files as views, with which pyarrow's scan compares no text
     # a scan would also leave out parts of files, by the ranges in their footers, which lack NaN
     found = (pa.Table.from_batches([batch]).filter(condition).select(names) for batch in dataset.to_batches())
-    return pa.concat_tables([schema.empty_table().select(names), *found])
+    return pa.concat_tables([schema.empty_table().select(names), *found]).slice(0, most)
 
 
 def dataset_of(delta: DeltaTable, files: pa.Table) -> pads.FileSystemDataset:

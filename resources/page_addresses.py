@@ -13,6 +13,11 @@ def table_path(name: str) -> str:
     return f"/table/{quote(name)}"
 
 
+def trace_path(name: str) -> str:
+    """The path of the page with the trace of a table's row; its query is the row's key."""
+    return f"/trace/{quote(name)}"
+
+
 def load_path(run_id: str) -> str:
     """The path of a run's page."""
     return f"/load/{quote(run_id, safe='')}"

@@ -40,6 +40,8 @@ def headroom(look: Observation) -> dg.AssetCheckResult:
     if ends := [keeper.removed for keeper in found if keeper.removed is not None]:
         metadata["removed"] = dg.MetadataValue.timestamp(min(ends))
         metadata["time_left"] = dg.MetadataValue.text(spoken(max(min(ends) - look.now, timedelta())))
+    if sizes := [keeper.kept for keeper in found if keeper.kept is not None]:
+        metadata["bytes_kept"] = dg.MetadataValue.int(max(sum(sizes), 0))
     told = "; ".join([count, *(keeper.says for keeper in found)])
     severity = dg.AssetCheckSeverity.ERROR if gone else dg.AssetCheckSeverity.WARN
     return result(look, NAME, passed, f"{told}.{'' if passed else remedy}", metadata, severity)

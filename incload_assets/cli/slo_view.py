@@ -19,7 +19,7 @@ _COLUMNS = {
     "reconciled in": "reconciliation_seconds",
     "recovered in": "recovery_seconds",
 }
-"""The columns of the overview, by their heading: the indicators that have a target."""
+"""The columns of the overview, by their heading: the indicators with a target that every kind of source has."""
 
 
 def overview(found: Iterable[tuple[Table, Sequence[Sli]]]) -> Grid:

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
@@ -17,9 +16,7 @@ from dagster._core.errors import DagsterExecutionInterruptedError
 from dagster._utils.interrupts import check_captured_interrupt  # has no public name
 
 from incload_assets.automation.orphans import fail_orphans
-from incload_assets.progress.checkpoint import PARTITION_TAG
-from incload_assets.progress.process import PROCESS_TAG
-from incload_assets.progress.run_tags import own_tag
+from incload_assets.progress.slots import SlotRun, Slots, pools, slot_runs
 
 LOOK_SECONDS = 1.0
 TELL_SECONDS = 30.0
@@ -39,9 +36,9 @@ def waiting(
         run_id: The run.
         say: Called from another thread, with a line at first and then at intervals.
     """
-    pools = sorted({node.pool for node in job.all_node_defs if isinstance(node, dg.OpDefinition) and node.pool})
+    names = sorted({node.pool for node in job.all_node_defs if isinstance(node, dg.OpDefinition) and node.pool})
     over = threading.Event()
-    watch = threading.Thread(target=_watch, args=(instance, pools, run_id, say, over), daemon=True)
+    watch = threading.Thread(target=_watch, args=(instance, names, run_id, say, over), daemon=True)
     before = signal.signal(signal.SIGUSR1, _interrupt)
     watch.start()
     try:
@@ -53,19 +50,18 @@ def waiting(
 
 
 def _watch(
-    instance: dg.DagsterInstance, pools: list[str], run_id: str, say: Callable[[str], None], over: threading.Event
+    instance: dg.DagsterInstance, names: list[str], run_id: str, say: Callable[[str], None], over: threading.Event
 ) -> None:
     due = time.monotonic()
     while not over.wait(LOOK_SECONDS):  # until the run is over, because a retried step waits again
         with suppress(Exception):  # the storage may not answer now; if that lasts, the run itself reports it
-            held = [instance.event_log_storage.get_concurrency_info(pool) for pool in pools]
-            waited_for = [found for found in held if run_id in found.pending_run_ids]
+            waited_for = [slots for slots in pools(instance, names) if run_id in slots.waiting]
             if waited_for and check_captured_interrupt():
                 os.kill(os.getpid(), signal.SIGUSR1)
             elif waited_for and time.monotonic() >= due and not fail_orphans(instance):
                 due = time.monotonic() + TELL_SECONDS
-                for found in waited_for:
-                    say(f"waiting for pool {found.concurrency_key}, which {_holders(instance, found)}")
+                for slots in waited_for:
+                    say(f"waiting for pool {slots.of}, which {_holders(instance, slots)}")
 
 
 def _interrupt(*_: Any) -> None:
@@ -73,21 +69,16 @@ def _interrupt(*_: Any) -> None:
         raise DagsterExecutionInterruptedError
 
 
-def _holders(instance: dg.DagsterInstance, found: Any) -> str:
-    runs = sorted(found.active_run_ids | found.assigned_run_ids)
-    return f"is held by {', '.join(_described(instance, run) for run in runs)}" if runs else "has no slot"
+def _holders(instance: dg.DagsterInstance, slots: Slots) -> str:
+    if not slots.holders:
+        return "has no slot"
+    return f"is held by {', '.join(map(_described, slot_runs(instance, slots.holders).values()))}"
 
 
-def _described(instance: dg.DagsterInstance, run_id: str) -> str:
-    record = instance.get_run_record_by_id(run_id)
-    if record is None:
-        return f"run {run_id[:8]}"
-    began = datetime.fromtimestamp(record.start_time or record.create_timestamp.timestamp(), UTC)
-    partition = record.dagster_run.tags.get(PARTITION_TAG)
-    host, pid, _ = (own_tag(record.dagster_run, PROCESS_TAG) or "::").rsplit(":", 2)
+def _described(run: SlotRun) -> str:
     known = [
-        f"of {partition}" if partition else "",
-        f"in process {pid} on {host}" if pid else "",
-        f"since {began:%Y-%m-%d %H:%M:%S} UTC",
+        f"of {run.window}" if run.window else "",
+        f"in {run.process}" if run.process else "",
+        f"since {run.since:%Y-%m-%d %H:%M:%S} UTC" if run.since else "",
     ]
-    return " ".join([f"run {run_id[:8]}", *filter(None, known)])
+    return " ".join([f"run {run.run_id[:8]}", *filter(None, known)])

@@ -9,8 +9,9 @@ import dagster as dg
 from dagster._core.storage.dagster_run import RunsFilter  # the public name has no filter on update time
 
 from incload_assets.cli.reasons import reasons
-from incload_assets.progress.checkpoint import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
+from incload_assets.progress.checkpoint import PARTITION_TAG, RANGE_START_TAG
 from incload_assets.progress.request_tags import TABLE_TAG
+from incload_assets.progress.slots import work_of
 
 SUM_SECONDS = 60.0
 PAUSE_SECONDS = 10.0
@@ -121,8 +122,4 @@ def _loads(run: dg.DagsterRun) -> bool:
 
 def _name(run: dg.DagsterRun) -> str:
     """The name of a run's load: the table, and a partition or a range."""
-    selected = sorted(key.to_user_string() for key in run.asset_selection or ())
-    table = run.tags.get(TABLE_TAG) or ", ".join(selected) or run.job_name
-    first, last = run.tags.get(RANGE_START_TAG), run.tags.get(RANGE_END_TAG)
-    partition = run.tags.get(PARTITION_TAG) or (f"{first}..{last}" if first else "")
-    return f"{table} {partition}".strip()
+    return " ".join(work_of(run)).strip()

@@ -13,6 +13,8 @@ Criticality = Literal["high", "normal", "low"]
 
 _Length = Annotated[timedelta, Field(gt=timedelta(0), description="a positive length of time")]
 
+_Count = Annotated[int, Field(ge=1, description="a whole number, 1 or more")]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Slo:
@@ -26,6 +28,8 @@ class Slo:
         duplicates: Largest share of the table's rows that repeat a key.
         reconciliation: Longest duration of a reconciliation.
         recovery: Longest mean time from a failure to the next success of the same window.
+        lag_records: Most records that the source holds and no load has read, where the source can count them.
+        slot_bytes: Most bytes of log that a PostgreSQL server keeps for the reader of the source's replication slot.
         period: The period over which the objectives are kept.
 
     Example:
@@ -39,4 +43,6 @@ class Slo:
     duplicates: Share = 0.0001
     reconciliation: _Length = timedelta(hours=2)
     recovery: _Length = timedelta(hours=1)
+    lag_records: _Count = 1_000_000
+    slot_bytes: _Count = 1_000_000_000
     period: _Length = timedelta(days=30)

@@ -68,12 +68,14 @@ class RetentionMargin:
         left: The unused share of the store's retention limit; 0 or less: some changes may be gone.
         read: Whether anything reads from the store; None: unknown or irrelevant.
         removed: When the oldest change may be removed, aware; None: removal does not depend on time.
+        kept: The bytes that the store keeps until its reader has read them; None: unknown.
     """
 
     says: str
     left: float
     read: bool | None = None
     removed: datetime | None = None
+    kept: int | None = None
 
 
 @dataclass(frozen=True)
@@ -368,8 +370,11 @@ class Source(ABC):
         """
         return None
 
-    def records_in(self, position: Position) -> int | None:
-        """The number of records of a position; None if the source does not know it before reading. Default: None."""
+    def records_in(self, position: Position) -> Mapping[str, int] | None:
+        """The number of records of a position by topic partition, under ``""`` where the source has none.
+
+        None if the source does not know it before reading. Default: None.
+        """
         return None
 
     def empty_position(self, window: Window) -> Position:

@@ -1,7 +1,8 @@
 """A row of the lake's table ``_loads``: one attempt to load one window, successful or not."""
 
 import json
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, get_type_hints
@@ -171,3 +172,12 @@ def _values(column: pa.ChunkedArray, default: Any) -> list[Any]:
         return [default if value is None else value.replace(tzinfo=UTC) for value in naive]
     values = column.to_pylist()
     return values if not column.null_count else [default if value is None else value for value in values]
+
+
+def landings_of(rows: Sequence[LoadRow]) -> Mapping[str, list[LoadRow]]:
+    """The successful loads of each window, in the order of the rows."""
+    found: dict[str, list[LoadRow]] = defaultdict(list)
+    for row in rows:
+        if row.outcome == "loaded":
+            found[row.window].append(row)
+    return found

@@ -168,6 +168,11 @@ def _retention(t: TableFacts, _: Facts) -> Values:
         yield (), float(found.values["share_left"])
 
 
+def _slot_bytes(t: TableFacts, _: Facts) -> Values:
+    if (found := t.checks.get("headroom")) is not None and "bytes_kept" in found.values:
+        yield (), float(found.values["bytes_kept"])
+
+
 def _under_way(t: TableFacts, _: Facts) -> Values:
     for status in ("queued", "started"):
         yield (status,), t.under_way.get(status, 0)
@@ -189,7 +194,8 @@ def _source_up(t: TableFacts, facts: Facts) -> Values:
 
 def _lag_records(t: TableFacts, _: Facts) -> Values:
     if t.watch.seen is not None and t.watch.seen.waiting_records is not None:
-        yield (), t.watch.seen.waiting_records
+        for part, count in (t.watch.seen.waiting_by_part or {"": t.watch.seen.waiting_records}).items():
+            yield (part,), count
 
 
 def _period(t: TableFacts, facts: Facts) -> Period:
@@ -336,13 +342,19 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         name="incload_lag_records",
-        help="Records at the source that are not loaded, if it can count them.",
+        help="Records at the source that are not loaded, if it can count them, by topic partition if it has such.",
+        labels=("topic_partition",),
         values=_lag_records,
     ),
     Metric(
         name="incload_lag_bytes",
         help="Estimated size of what loads of the pending windows would read.",
         values=lambda t, _: iter([((), t.watch.seen.waiting_bytes)] if t.watch.seen else []),
+    ),
+    Metric(
+        name="incload_slot_bytes",
+        help="Log that the server keeps for the reader of the source's replication slot, by the check headroom.",
+        values=_slot_bytes,
     ),
     Metric(
         name="incload_stopped_windows",

@@ -112,6 +112,11 @@ def _grown(metric: str, by: Sequence[str] = ("table",), over: timedelta = _DAY, 
     return Query(metric=metric, by=by, increase=over, where=where)
 
 
+def _against_target(sli: str) -> Query:
+    where = {"sli": sli}
+    return Query(metric="incload_sli", where=where, divided_by=Query(metric="incload_slo_target", where=where))
+
+
 EXECUTIVE = Dashboard(
     name="executive",
     title="Incremental loads: overview",
@@ -134,11 +139,7 @@ EXECUTIVE = Dashboard(
         Panel(
             title="Freshness against target",
             help="95 % of windows and changes were loaded within this share of the target; above 1 it is missed.",
-            query=Query(
-                metric="incload_sli",
-                where={"sli": "freshness_p95"},
-                divided_by=Query(metric="incload_slo_target", where={"sli": "freshness_p95"}),
-            ),
+            query=_against_target("freshness_p95"),
             shape="bars",
             unit="percentunit",
             worry=1,
@@ -219,6 +220,28 @@ ON_CALL = Dashboard(
             title="Records behind",
             help="Records that the source holds and no load has read, where the source can count them.",
             query=Query(metric="incload_lag_records"),
+        ),
+        Panel(
+            title="Records behind against target",
+            help="The same as a share of the table's target; its page has them by topic partition.",
+            query=_against_target("lag_records"),
+            shape="bars",
+            unit="percentunit",
+            worry=1,
+        ),
+        Panel(
+            title="Bytes kept for slots",
+            help="Log that PostgreSQL keeps until the reader of a replication slot has read it.",
+            query=Query(metric="incload_slot_bytes"),
+            unit="bytes",
+        ),
+        Panel(
+            title="Bytes kept for slots against target",
+            help="The same as a share of the table's target; nothing may be reading the slot.",
+            query=_against_target("slot_bytes"),
+            shape="bars",
+            unit="percentunit",
+            worry=1,
         ),
         Panel(
             title="Retention left",

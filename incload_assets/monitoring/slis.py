@@ -286,9 +286,15 @@ INDICATORS: tuple[Indicator, ...] = (
         value=_recovery,
         target=lambda table: table.slo.recovery.total_seconds(),
     ),
-    Indicator(name="lag_records", unit="records", value=_lag_records),
+    Indicator(name="lag_records", unit="records", value=_lag_records, target=lambda table: table.slo.lag_records),
     Indicator(name="lag_seconds", unit="seconds", value=_lag_seconds),
     Indicator(name="lag_bytes", unit="bytes", value=_lag_bytes),
+    Indicator(
+        name="slot_bytes",
+        unit="bytes",
+        value=lambda period: _number(period, "headroom", "bytes_kept"),
+        target=lambda table: table.slo.slot_bytes,
+    ),
     Indicator(
         name="errors",
         unit="attempts",

@@ -1,6 +1,7 @@
 """What a table's sensor has seen, kept as the sensor's cursor, so that others need not read the source again."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
@@ -27,6 +28,7 @@ class Observed:
         pending: When news of each window that is not loaded were first seen, ISO 8601, by partition key; the oldest.
         waiting_bytes: Estimated size of what loads of the pending windows would read, in bytes.
         waiting_records: Number of records that are not loaded; None if the source does not know it.
+        waiting_by_part: The same by topic partition, as far as there are any, where the source has such.
         stopped: Why windows wait for a person, by partition key.
         failing: Causes of failed windows by partition key.
     """
@@ -38,6 +40,7 @@ class Observed:
     pending: Mapping[str, str] = field(default_factory=dict)
     waiting_bytes: int = 0
     waiting_records: int | None = None
+    waiting_by_part: Mapping[str, int] = field(default_factory=dict)
     stopped: Mapping[str, str] = field(default_factory=dict)
     failing: Mapping[str, str] = field(default_factory=dict)
 
@@ -95,7 +98,7 @@ def observation(
     pending = [
         w for w in progress if w.status not in ("loaded", "held") and w.position is not None and not w.is_current
     ]
-    first = dict(before.pending) if before else {}
+    first, records = dict(before.pending) if before else {}, _records(table, pending)
     return Observed(
         at=at.isoformat(),
         windows={status: sum(w.status == status for w in progress) for status in STATUSES},
@@ -103,19 +106,20 @@ def observation(
         overdue=late.overdue.total_seconds(),
         pending={w.key: first.get(w.key, at.isoformat()) for w in pending[:REMEMBERED]},
         waiting_bytes=sum(w.position.size for w in pending if w.position is not None),
-        waiting_records=_records(table, pending),
+        waiting_records=None if records is None else sum(records.values()),
+        waiting_by_part={part: count for part, count in (records or {}).items() if part and count},
         stopped=dict(list(stopped.items())[:SHOWN]),
         failing=dict([(w.key, w.failure or "error") for w in progress if w.status == "failed"][-SHOWN:]),
     )
 
 
-def _records(table: Table, pending: Sequence[WindowProgress]) -> int | None:
-    """The number of records that windows have beyond what was ingested; None if the source does not know it."""
-    total = 0
+def _records(table: Table, pending: Sequence[WindowProgress]) -> Mapping[str, int] | None:
+    """The number of records that windows have beyond what was ingested, by topic partition; None if unknown."""
+    found: Counter[str] = Counter()
     for window in pending:
-        now = table.source.records_in(window.position) if window.position is not None else 0
-        before = table.source.records_in(window.record.as_position()) if window.record is not None else 0
+        now = table.source.records_in(window.position) if window.position is not None else {}
+        before = table.source.records_in(window.record.as_position()) if window.record is not None else {}
         if now is None or before is None:
             return None
-        total += max(now - before, 0)
-    return total
+        found.update({part: max(count - before.get(part, 0), 0) for part, count in now.items()})
+    return found

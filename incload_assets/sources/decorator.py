@@ -72,7 +72,7 @@ class SourceDecorator(Source):
         """See :meth:`Source.gained`."""
         return self.source.gained(before, now)
 
-    def records_in(self, position: Position) -> int | None:
+    def records_in(self, position: Position) -> Mapping[str, int] | None:
         """Same as the decorated source's; see :meth:`Source.records_in`."""
         return self.source.records_in(position)
 

@@ -251,12 +251,15 @@ class Several(Source):
         parts = {name: _of(position, name) for name in self.sources}
         return all(of is not None and self.sources[name].settled(of) for name, of in parts.items())
 
-    def records_in(self, position: Position) -> int | None:
-        """The sum over all sources; None if one does not know it."""
-        parts = [(source, of) for name, source in self.sources.items() if (of := _of(position, name)) is not None]
-        counts = [source.records_in(of) for source, of in parts]
-        known = [count for count in counts if count is not None]
-        return sum(known) if len(known) == len(counts) else None
+    def records_in(self, position: Position) -> Mapping[str, int] | None:
+        """Those of all sources, by source and topic partition; None if one does not know them."""
+        found: dict[str, int] = {}
+        for name, source in self.sources.items():
+            if (of := _of(position, name)) is not None:
+                if (counts := source.records_in(of)) is None:
+                    return None
+                found |= {f"{name} {part}".strip(): count for part, count in counts.items()}
+        return found
 
     def headroom(self, table_name: str, positions: Mapping[Window, Position], now: datetime) -> list[RetentionMargin]:
         """The margins of all sources; see :meth:`Source.headroom`."""

@@ -25,14 +25,15 @@ class Forgetful(LiteralSource):
     """It keeps rows for a week from the start of their window on, and something reads it, or not, or nobody knows."""
 
     read: bool | None = None
+    kept: int | None = None
 
     def headroom(self, table: str, positions: Mapping[Window, Position], now: datetime) -> list[RetentionMargin]:
         removed = min((window.start for window in positions), default=now) + WEEK
-        return [RetentionMargin("the log ends some day", (removed - now) / WEEK, self.read, removed)]
+        return [RetentionMargin("the log ends some day", (removed - now) / WEEK, self.read, removed, self.kept)]
 
 
 class Unread(Forgetful):
-    read = False
+    read, kept = False, 48_000_000
 
 
 class Silent(LiteralSource):
@@ -78,6 +79,7 @@ def test_what_is_not_loaded_is_told_before_the_source_removes_it(
 def test_a_log_that_nothing_reads_is_told_although_everything_in_the_topic_is_loaded(tmp_path: Path) -> None:
     found = headroom(seen(tmp_path, WEEK, Unread({}), "loaded"))
     assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert found.metadata["bytes_kept"].value == 48_000_000
     assert (found.description or "").startswith("Everything that the source holds is loaded; the log ends some day. ")
 
 

@@ -63,6 +63,7 @@ CHECKS = {
     "uniqueness": Check(
         passed=False, severity="ERROR", at=NOW, values={"rows": 50_000, "key_repeated": 2, "key_rows_affected": 5}
     ),
+    "headroom": Check(passed=True, severity="WARN", at=NOW, values={"share_left": 1.0, "bytes_kept": 2_000_000_000}),
 }
 SEEN = Observed(
     at="2026-02-01T11:59:00+00:00",
@@ -96,6 +97,7 @@ def test_every_indicator_of_the_month_is_what_the_hand_found() -> None:
         "lag_records": 70,
         "lag_seconds": 660,  # seen ten minutes before the last look, which was a minute ago
         "lag_bytes": 4_000,
+        "slot_bytes": 2_000_000_000,
         "errors": 3,
         "backfilled_rows": 16,
         "backfilled_bytes": 100_000_000,
@@ -114,6 +116,8 @@ def test_targets_are_met_or_not_and_leave_a_budget() -> None:
         "duplicates": (0.0001, True),
         "reconciliation_seconds": (7_200, True),
         "recovery_seconds": (3_600, False),
+        "lag_records": (1_000_000, True),
+        "slot_bytes": (1_000_000_000, False),
     }
     assert {name: sli.budget for name, sli in found.items() if sli.budget is not None} == {
         "freshness_p95": 0.0,  # 3 of 12 waited for more than six hours, which one in twenty may
@@ -311,11 +315,21 @@ def test_metrics_carry_the_indicators_that_have_targets() -> None:
         ("duplicates",): 3 / 50_000,
         ("reconciliation_seconds",): 90,
         ("recovery_seconds",): 40_800,
+        ("slot_bytes",): 2_000_000_000,
     }
-    assert of["incload_slo_target"].keys() == of["incload_sli"].keys()
+    assert of["incload_slot_bytes"] == {(): 2_000_000_000}
+    assert of["incload_slo_target"].keys() - of["incload_sli"].keys() == {("lag_records",)}, "no sensor has run"
     assert of["incload_slo_target"]["success",] == 0.6
     assert of["incload_budget_burnt_ratio"] == {(): pytest.approx(0.75)}
     assert of["incload_cost_total"] == {(): 4.0}
+
+
+def test_records_that_wait_are_counted_by_topic_partition_where_the_source_has_such() -> None:
+    def lag(**parts: int) -> dict[str, float]:
+        found = metrics_of(MONTH, watch=Watch(seen=replace(SEEN, waiting_by_part=parts)))
+        return {key[1]: value for key, value in found.items() if key[0] == "incload_lag_records"}
+
+    assert lag() == {"": 70} and lag(**{"0": 60, "11": 10}) == {"0": 60, "11": 10}
 
 
 def test_a_table_is_late_by_its_sensor_or_without_one_by_its_loads() -> None:

@@ -1,5 +1,6 @@
 """What a sensor keeps of each tick: statuses, since when news wait, and how far behind the table is."""
 
+import json
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
@@ -8,10 +9,19 @@ import dagster as dg
 import pytest
 
 from incload_assets.automation.source_sensor import source_sensor
+from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.code_location import incremental_definitions
-from incload_assets.progress.observed import Observed, observed_in
+from incload_assets.declaration.source import Source
+from incload_assets.declaration.window import window_of
+from incload_assets.progress.lateness import Lateness
+from incload_assets.progress.observed import Observed, observation, observed_in
+from incload_assets.progress.progress import WindowProgress
+from incload_assets.sources.kafka.kafka import Kafka
+from incload_assets.sources.kafka.topic import Identity
+from incload_assets.sources.kafka.windows import position_of
 from resources.settings import Settings
-from tests.support.guest_table import NOON, House, guest, house, key
+from tests.support.guest_table import DAYS, NOON, House, guest, house, key
+from tests.support.tables import make
 
 
 def tick(h: House, cursor: str | None = None) -> Observed:
@@ -49,6 +59,29 @@ def test_news_wait_since_they_were_first_seen_until_they_are_loaded(
         assert second.waiting_bytes > first.waiting_bytes > 0
         assert second.waiting_records is None  # files do not say how many records they hold
         assert (second.verdict, second.overdue) == ("late", 9 * 3600.0)
+
+
+def test_records_wait_by_topic_partition_beyond_those_that_were_ingested(tmp_path: Path) -> None:
+    topic = Identity("cluster", "topic")
+    first = position_of(topic, {0: (0, 100), 1: (0, 40)}, closed=True)
+    part, whole = (position_of(topic, {0: (100, end)}, closed=False) for end in (150, 180))
+    record = WindowRecord(
+        fingerprint=part.fingerprint, position=json.dumps(part.detail), summary="", code_version="1", run_id="",
+        landing=1, rows_read=50, rejected=0, replaced=0, landed_at=NOON,
+    )  # fmt: skip
+    windows = [window_of(DAYS, key(number)) for number in (1, 2)]
+    progress = [
+        WindowProgress(window=windows[0], status="missing", position=first),
+        WindowProgress(window=windows[1], status="missing", position=whole, record=record),
+    ]
+    late = Lateness(verdict="fresh")
+
+    def seen(source: Source) -> Observed:
+        return observation(make(None, tmp_path, source=source).table, progress, late, {}, None, NOON)  # type: ignore[arg-type]
+
+    found = seen(Kafka("shop", "orders"))
+    assert (found.waiting_records, found.waiting_by_part) == (170, {"0": 130, "1": 40})
+    assert observed_in(found.as_text()) == found
 
 
 def test_a_cursor_that_somebody_has_set_is_as_good_as_none(tmp_path: Path) -> None:

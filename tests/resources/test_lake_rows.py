@@ -81,6 +81,8 @@ def test_every_value_is_found_whatever_the_statistics_say(
 def test_a_zero_has_no_sign(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"number": [0.0, -0.0, 1.0]}))
     assert rows_where(DeltaTable(tmp_path), {"number": [-0.0]}).num_rows == 2
+    assert rows_where(DeltaTable(tmp_path), {"number": [-0.0, NAN]}, most=1).num_rows == 1
+    assert rows_where(DeltaTable(tmp_path), {"number": [0.0, 1.0]}, most=2, columns=["number"]).num_rows == 2
 
 
 def test_rows_are_found_in_files_of_other_writers(tmp_path: Path) -> None:
@@ -88,6 +90,7 @@ def test_rows_are_found_in_files_of_other_writers(tmp_path: Path) -> None:
     DeltaTable(tmp_path).delete("id = 'b'")  # which leaves a file whose texts are declared as views
     write_deltalake(tmp_path, pa.table({"id": ["x", "c"], "seq": [4, 5]}), mode="append")
     delta = DeltaTable(tmp_path)
+    assert [rows_where(delta, {"id": ["c"]}, most=most).num_rows for most in (None, 1, 5)] == [2, 1, 2]
     found = rows_where(delta, {"id": ["c"]}, pc.field("seq") > 1)
     assert sorted(found["seq"].to_pylist()) == [3, 5] and found.schema == delta.to_pyarrow_dataset().schema
     assert rows_where(delta, {"id": ["b"]}).num_rows == 0

@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from incload_assets.monitoring.panels import Unit
 
 NARROW = "\N{NO-BREAK SPACE}"
+LONG = 400
+"""The number of characters of a record that are shown."""
 _LENGTHS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 _SIZES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
@@ -96,6 +98,11 @@ def instant(then: datetime) -> str:
 def several(count: int, noun: str, plural: str = "") -> str:
     """A count with its noun, for example ``1 load`` or ``3 loads``."""
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def cut(text: str) -> str:
+    """A text without what is beyond its first :data:`LONG` characters."""
+    return text if len(text) <= LONG else f"{text[:LONG]}…"
 
 
 def over(time: timedelta) -> str:

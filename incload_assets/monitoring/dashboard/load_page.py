@@ -19,9 +19,9 @@ from incload_assets.monitoring.dashboard.parts import (
     section,
     since,
 )
-from incload_assets.monitoring.dashboard.table_page import landing, landings_of, outcome, phases, reason
+from incload_assets.monitoring.dashboard.table_page import landing, outcome, phases, reason
 from incload_assets.monitoring.dashboard.view import View
-from incload_assets.monitoring.load_row import COUNTS, PHASES, LoadRow
+from incload_assets.monitoring.load_row import COUNTS, PHASES, LoadRow, landings_of
 from resources.failures import masked
 
 

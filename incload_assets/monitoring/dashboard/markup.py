@@ -13,7 +13,7 @@ class Markup(str):
     __slots__ = ()
 
 
-EMPTY = frozenset({"meta", "link", "rect", "polyline", "line", "col", "br"})
+EMPTY = frozenset({"meta", "link", "rect", "polyline", "line", "col", "br", "input"})
 """Elements without an end."""
 
 

@@ -4,6 +4,7 @@ const name = (one) => one.closest("summary")?.parentElement.id ?? one.getAttribu
 async function refresh() {
   if (document.hidden || getSelection().toString()) return; // nobody looks, or somebody is about to copy
   const main = document.getElementById("main");
+  if ([...main.querySelectorAll("input")].some((one) => one.value || one === document.activeElement)) return; // somebody types
   try {
     const answer = await fetch(location.href, { cache: "no-store" });
     if (!answer.ok) throw new Error(`it answers ${answer.status}`);

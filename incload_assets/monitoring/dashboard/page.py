@@ -18,11 +18,13 @@ from incload_assets.monitoring.dashboard.parts import (
     marked,
     notice,
     right,
+    section,
     swatch,
 )
+from incload_assets.monitoring.dashboard.slots import slots_in
 from incload_assets.monitoring.dashboard.view import View
 from incload_assets.monitoring.load_row import COUNTS, PHASES
-from incload_assets.monitoring.panels import Dashboard, Panel
+from incload_assets.monitoring.panels import ON_CALL, Dashboard, Panel
 
 SPOKEN: Mapping[str, Mapping[float, str]] = {
     "incload_source_up": {1: "answers", 0: "does not answer"},
@@ -57,6 +59,7 @@ def dashboard_page(dashboard: Dashboard, view: View, links: Links) -> str:
         dashboard.title.partition(": ")[2].capitalize() or dashboard.title,
         element("div", [_panel(panel, view, links) for panel in numbers], class_="numbers") if numbers else None,
         _in_groups([_panel(panel, view, links) for panel in told]),
+        section("Slots", slots_in(view, links)) if dashboard is ON_CALL else None,
         _in_groups([_panel(panel, view, links) for panel in empty]),
         at=view.at,
         tab=dashboard.name,

@@ -22,10 +22,13 @@ from incload_assets.monitoring.dashboard.load_page import load_page
 from incload_assets.monitoring.dashboard.markup import element
 from incload_assets.monitoring.dashboard.page import dashboard_page
 from incload_assets.monitoring.dashboard.parts import Links, frame, notice
+from incload_assets.monitoring.dashboard.quarantine import rejected_of
 from incload_assets.monitoring.dashboard.table_page import table_page
+from incload_assets.monitoring.dashboard.trace_page import traced
 from incload_assets.monitoring.dashboard.view import View, look
 from incload_assets.monitoring.loads_table import LoadsTable
 from incload_assets.monitoring.panels import DASHBOARDS
+from incload_assets.monitoring.rows.row_key import needed_columns
 from incload_assets.monitoring.telemetry.emitters import collect_and_send
 from resources.errors import IncrementalLoadError
 from resources.failures import masked
@@ -43,7 +46,7 @@ REMEMBERED = 120
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
-    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
@@ -119,13 +122,17 @@ class PageServer(ThreadingHTTPServer):
         super().__init__(address, _Handler)
         self.local = address[0] in LOOPBACK
 
-    def page(self, path: str) -> tuple[HTTPStatus, str]:
-        """The page at a path, drawn once for each look at storage.
+    def page(self, path: str, query: str = "") -> tuple[HTTPStatus, str]:
+        """The page at a path, drawn once for each look at storage; the trace of a row each time.
 
         Args:
             path: Decoded, for example ``/table/orders``.
+            query: The key of a row to trace, for example ``order_id=17``.
         """
         view = self.looks.last()
+        kind, _, name = path.removeprefix("/").partition("/")
+        if kind == "trace" and (facts := view.facts.tables.get(name)) is not None and needed_columns(facts.table):
+            return traced(facts.table, self.loads.lake, query, self.links)
         with self._lock:
             if view is not self._shown:
                 self._shown, self._pages = view, {}
@@ -142,14 +149,20 @@ class PageServer(ThreadingHTTPServer):
                 return HTTPStatus.OK, dashboard_page(dashboard, view, self.links)
         kind, _, name = path.removeprefix("/").partition("/")
         if kind == "table" and name in view.facts.tables:
-            return HTTPStatus.OK, table_page(view.facts.tables[name], view, self.links)
+            facts = view.facts.tables[name]
+            return HTTPStatus.OK, table_page(facts, view, self.links, rejected_of(facts, self.loads.lake))
         if kind == "load" and _RUN.fullmatch(name):
             rows = [row for facts in view.facts.tables.values() for row in facts.recent if row.run_id == name]
             if rows := rows or self.loads.rows(runs=[name]):
                 return HTTPStatus.OK, load_page(rows, view, self.links)
         if kind == "docs" and (shown := docs_page(name, view.at)) is not None:
             return HTTPStatus.OK, shown
-        wanted = {"table": f"There is no table {name!r}.", "load": f"No load of a run {name!r} is known."}
+        no_key = f"There is no table {name!r} whose rows have a key."
+        wanted = {
+            "table": f"There is no table {name!r}.",
+            "trace": no_key,
+            "load": f"No load of a run {name!r} is known.",
+        }
         text = wanted.get(kind, "There is no such page.")
         return HTTPStatus.NOT_FOUND, frame("Not found", element("p", text), at=view.at)
 
@@ -161,14 +174,15 @@ class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "incload", ""
 
     def do_GET(self) -> None:
-        path = unquote(urlsplit(self.path).path)
+        asked = urlsplit(self.path)
+        path = unquote(asked.path)
         if not self._is_meant():
             return self._answer(HTTPStatus.FORBIDDEN, "text/plain", "This address belongs to another server.\n")
         if path in _FILES:
             text = files(__package__).joinpath(path.removeprefix("/")).read_text(encoding="utf-8")
             return self._answer(HTTPStatus.OK, _FILES[path], text)
         try:
-            status, text = self.server.page(path)
+            status, text = self.server.page(path, asked.query)
         except IncrementalLoadError as error:
             status = HTTPStatus.SERVICE_UNAVAILABLE
             text = frame("Storage does not answer", notice(masked(str(error))), at=now())

@@ -45,13 +45,19 @@ class Links:
         """The first characters of a run's identifier, which lead to its page."""
         return element("a", run_id[:8], href=load_path(run_id), class_="code")
 
-    def run(self, run_id: str) -> Markup | None:
+    def run(self, run_id: str, text: str = "the run in the Dagster UI") -> Markup | None:
         """A link to a run in the Dagster UI; None if its address is unknown."""
-        return element("a", "the run in the Dagster UI", href=f"{self.dagster}/runs/{run_id}") if self.dagster else None
+        return element("a", text, href=f"{self.dagster}/runs/{run_id}") if self.dagster else None
 
 
 def frame(
-    title: str, *main: Child, at: datetime, tab: str = "", about: Child = None, notices: Iterable[Markup] = ()
+    title: str,
+    *main: Child,
+    at: datetime,
+    tab: str = "",
+    about: Child = None,
+    notices: Iterable[Markup] = (),
+    refreshed: bool = True,
 ) -> str:
     """A whole page.
 
@@ -62,6 +68,7 @@ def frame(
         tab: The name of the dashboard that it is; empty: another page.
         about: A sentence below the heading.
         notices: Messages above everything.
+        refreshed: Whether the browser asks for it again every :data:`REFRESH_SECONDS`.
     """
     tabs = [
         element("a", TABS.get(d.name, d.title), href=f"/{d.name}", aria_current="page" if d.name == tab else None)
@@ -78,8 +85,12 @@ def frame(
             element("title", f"{title} – incload"),
             element("link", rel="stylesheet", href="/page.css"),
             element("link", rel="icon", href="data:,"),
-            element("noscript", element("meta", http_equiv="refresh", content=REFRESH_SECONDS)),
-            element("script", src="/page.js", defer=True, data_seconds=REFRESH_SECONDS),
+            [
+                element("noscript", element("meta", http_equiv="refresh", content=REFRESH_SECONDS)),
+                element("script", src="/page.js", defer=True, data_seconds=REFRESH_SECONDS),
+            ]
+            if refreshed
+            else None,
         ),
         element(
             "body",

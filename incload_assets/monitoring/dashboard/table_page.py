@@ -1,13 +1,12 @@
 """The page of one table: how late it is, its last loads phase by phase, errors, quarantine and checks."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
-import dagster as dg
-
 from incload_assets.monitoring.dashboard.charts import stretches
-from incload_assets.monitoring.dashboard.human import ago, instant, length, number, several, share
+from incload_assets.monitoring.dashboard.human import ago, instant, length, number, several
+from incload_assets.monitoring.dashboard.lag import lag
 from incload_assets.monitoring.dashboard.markup import Child, Markup, element, joined
 from incload_assets.monitoring.dashboard.page import LABELS, notices
 from incload_assets.monitoring.dashboard.parts import (
@@ -21,9 +20,12 @@ from incload_assets.monitoring.dashboard.parts import (
     section,
     since,
 )
+from incload_assets.monitoring.dashboard.quarantine import quarantine
+from incload_assets.monitoring.dashboard.trace_page import trace_form
 from incload_assets.monitoring.dashboard.view import View
 from incload_assets.monitoring.facts import TableFacts
-from incload_assets.monitoring.load_row import PHASES, LoadRow
+from incload_assets.monitoring.load_row import PHASES, LoadRow, landings_of
+from incload_assets.monitoring.rows.quarantine import RejectedRow
 from incload_assets.monitoring.sums import CHANGED
 from resources.failures import masked
 
@@ -31,23 +33,26 @@ OTHER = len(PHASES)
 """The colour of the time that belongs to no phase."""
 
 
-def table_page(facts: TableFacts, view: View, links: Links) -> str:
+def table_page(facts: TableFacts, view: View, links: Links, rejected: Sequence[RejectedRow] | str = ()) -> str:
     """The page of a table.
 
     Args:
         facts: The table's facts.
         view: What the pages show.
         links: The addresses that it points to.
+        rejected: The newest rejected rows, or why they cannot be read.
     """
     newest_first = [*reversed(facts.recent)]
     return frame(
         facts.table.name,
         section("Now", _now(facts, view.at, links)),
         section("Windows", _windows(facts, view.at)),
+        lag(facts, view.at),
         section("Last loads", _loads(newest_first, view.at, links)),
         section("Windows that were loaded again", _landings(newest_first, links)),
         section("Errors", _errors(newest_first, view.at, links)),
-        section("Quarantine", _quarantine(facts, newest_first, links)),
+        section("Quarantine", quarantine(facts, links, rejected)),
+        section("Trace of a row", trace_form(facts.table)),
         section("Checks", _checks(facts, view.at)),
         at=view.at,
         about=facts.table.function.__doc__,
@@ -190,15 +195,6 @@ def phases(row: LoadRow, longest: float) -> Markup:
     return stretches(parts, longest, f"{row.window}: {told or 'no phase is known'}")
 
 
-def landings_of(rows: Sequence[LoadRow]) -> Mapping[str, list[LoadRow]]:
-    """The successful loads of each window, in the order of the rows."""
-    found: dict[str, list[LoadRow]] = defaultdict(list)
-    for row in rows:
-        if row.outcome == "loaded":
-            found[row.window].append(row)
-    return found
-
-
 def landing(row: LoadRow, links: Links) -> Markup:
     """A load of a window in a few words."""
     return joined(f"{instant(row.ended_at)}, {several(changed(row), 'row')} changed, ", links.load(row.run_id))
@@ -235,34 +231,6 @@ def _errors(newest_first: Sequence[LoadRow], at: datetime, links: Links) -> Chil
         for kind, found in failed.items()
     ]  # fmt: skip
     return listing("Errors", ["kind", "attempts", "last", "window", "message", "run"], rows, fold="errors")
-
-
-def _quarantine(facts: TableFacts, newest_first: Sequence[LoadRow], links: Links) -> Child:
-    loaded = {window: rows[0] for window, rows in landings_of(newest_first).items()}
-    rejected = [row for row in loaded.values() if row.quarantined]
-    if not rejected:
-        return element("p", "No row is in quarantine.", class_="quiet")
-    rows = [
-        (row.window, right(number(row.quarantined)), right(number(row.rows_read)),
-         right(share(row.quarantined / row.rows_read) if row.rows_read else ""), links.load(row.run_id))
-        for row in rejected
-    ]  # fmt: skip
-    return joined(
-        listing("Rows in quarantine", ["window", "rows", "read", "share", "run"], rows, fold="quarantine"),
-        element("h3", "Reasons"),
-        _reasons(facts),
-    )
-
-
-def _reasons(facts: TableFacts) -> Child:
-    """The reasons that the check ``quarantine`` counted, in which values are left out or masked."""
-    check = facts.checks.get("quarantine")
-    found = check.values.get("reasons") if check else None
-    rows = [record.data for record in found.records] if isinstance(found, dg.TableMetadataValue) else []
-    if not rows:
-        return element("p", "The check quarantine has not counted them yet.", class_="none")
-    cells = [(str(r.get("reason")), right(str(r.get("rows"))), str(r.get("for example"))) for r in rows]
-    return listing("Reasons", ["reason", "rows in a sample", "for example"], cells, fold="reasons")
 
 
 def _checks(facts: TableFacts, at: datetime) -> Child:

@@ -14,6 +14,7 @@ from incload_assets.monitoring.facts import Facts, gather
 from incload_assets.monitoring.loads_table import LoadsTable
 from incload_assets.monitoring.metrics import samples
 from incload_assets.monitoring.panels import DASHBOARDS, Query
+from incload_assets.progress.slots import SlotRun, Slots, slot_runs, slots_in_use
 from resources.lake import Lake
 
 DAYS, HOURS = 14, 24
@@ -29,12 +30,16 @@ class View:
         now: The samples of the instant.
         past: The counters at earlier instants, see :func:`steps`.
         remembered: The samples of earlier looks, for gauges, of which no history is kept.
+        slots: The pools and the run queue of which a run holds a slot or waits for one.
+        slot_runs: These runs, by their identifiers.
     """
 
     facts: Facts
     now: Reading
     past: Mapping[datetime, Reading] = field(default_factory=dict)
     remembered: Mapping[datetime, Reading] = field(default_factory=dict)
+    slots: Sequence[Slots] = ()
+    slot_runs: Mapping[str, SlotRun] = field(default_factory=dict)
 
     @property
     def at(self) -> datetime:
@@ -83,12 +88,14 @@ def look(
         at: The instant, aware.
         remembered: The samples of earlier looks.
     """
-    facts = gather(instance, tables, lake, at)
+    facts, slots = gather(instance, tables, lake, at), slots_in_use(instance)
     return View(
         facts=facts,
         now=reading(samples(facts)),
         past=counters_at(LoadsTable(lake), tables, _wanted(at)),
         remembered=remembered or {},
+        slots=slots,
+        slot_runs=slot_runs(instance, (run_id for one in slots for run_id in (*one.holders, *one.waiting))),
     )
 
 

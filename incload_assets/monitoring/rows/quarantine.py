@@ -1,9 +1,11 @@
 """The quarantine of a table: rejected rows by reason and column, since when, how many per window, and masked samples.
 
-Spark counts; only the counts and a few samples are fetched. A row with two reasons is counted under both.
+Spark counts; only the counts and a few samples are fetched. A row with two reasons is counted under both. The newest
+rejected rows are read without Spark.
 """
 
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -22,10 +24,13 @@ from incload_assets.contract.contract import MASK
 from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import all_of, col
 from incload_assets.ingest.protect import MARK
-from resources.lake import Lake
+from resources.lake import Lake, data_files
+from resources.lake_rows import rows_where
 
 SAMPLES = 3
 """Samples per reason."""
+NEWEST = 10
+"""Most of the newest rejected rows that are shown."""
 REASONS = 50
 """Most reasons that are shown."""
 _MOST_COUNTS = 100_000
@@ -52,6 +57,23 @@ class Sample:
     window: str
     place: str
     state: str
+    payload: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RejectedRow:
+    """One of the newest rejected rows.
+
+    Args:
+        window: The partition key.
+        place: File and row, or what the source has instead.
+        reasons: Why it was rejected, without values.
+        payload: As that of a :class:`Sample`.
+    """
+
+    window: str
+    place: str
+    reasons: Sequence[str]
     payload: str
 
 
@@ -120,15 +142,45 @@ def quarantine_of(
             setattr(one, state, getattr(one, state) + row[state])
     shown = sorted(found.values(), key=lambda one: (-one.rows, one.reason))[:REASONS]
     for row in _sampled(rows, [one.reason for one in shown]):
-        place = row["_source"] or {}
         sample = Sample(
             window=row["_window"],
-            place=f"{place['file']} row {place['row']}" if place else "",
+            place=_place(row["_source"]),
             state=row["_state"],
             payload=masked_payload(table, row["_payload"]),
         )
         found[row["_column"], row["_reason"]].samples.append(sample)
     return shown
+
+
+def newest_rejected(table: Table, lake: Lake, windows: Collection[str]) -> list[RejectedRow]:
+    """A few rejected rows of the windows that were landed last, read without Spark.
+
+    Args:
+        table: The declaration.
+        lake: The lake with the log.
+        windows: Partition keys.
+    """
+    dirty = dirty_windows(table, lake, windows)
+    log = lake.delta(ChangeLog(table, lake).uri) if dirty else None
+    if log is None:
+        return []
+    files, columns = data_files(log), ["_window", "_source", "_reasons", "_payload"]
+    found: list[RejectedRow] = []
+    for key in sorted(dirty, key=lambda key: dirty[key].landed_at, reverse=True):
+        wanted, left = {"_window": [key], "_kind": [REJECTED]}, NEWEST - len(found)
+        if not left:
+            break
+        rows = rows_where(log, wanted, columns=columns, files=files, most=left)
+        found += [
+            RejectedRow(
+                window=key,
+                place=_place(row["_source"]),
+                reasons=[re.sub(_VALUE, r"\1", reason) for reason in row["_reasons"] or ()],
+                payload=masked_payload(table, row["_payload"]),
+            )
+            for row in rows.to_pylist()
+        ]
+    return found
 
 
 def rejected_rows(spark: SparkSession, table: Table, lake: Lake, keys: Sequence[str]) -> DataFrame:
@@ -165,6 +217,10 @@ def masked_payload(table: Table, payload: str | None) -> str:
         return MASK if payload else ""
     masked = {n: value if n in shown or value is None else MASK for n, value in values.items() if n != MARK}
     return json.dumps(masked, ensure_ascii=False)
+
+
+def _place(source: Any) -> str:
+    return f"{source['file']} row {source['row']}" if source else ""
 
 
 _STATES = (OPEN, SUPERSEDED, DISCARDED)

@@ -24,6 +24,12 @@ def needed_columns(table: Table) -> tuple[str, ...]:
     return tuple(table.write.together() or table.changes.keys)
 
 
+def key_columns(table: Table) -> tuple[str, ...]:
+    """The columns by which a row can be named, those without which it cannot first."""
+    needed = needed_columns(table)
+    return tuple(dict.fromkeys((*needed, *table.identity, *table.changes.keys))) if needed else table.columns
+
+
 def key_of(table: Table, words: Iterable[str]) -> dict[str, Any]:
     """The key that words such as ``order_id=17`` name.
 
@@ -50,8 +56,7 @@ def key_of(table: Table, words: Iterable[str]) -> dict[str, Any]:
         if name in given:
             raise _refused(table, f"{name!r} is given twice", "each column of the key is given once")
         given[name] = value
-    needed = needed_columns(table)
-    known = tuple(dict.fromkeys((*needed, *table.identity, *table.changes.keys))) if needed else table.columns
+    needed, known = needed_columns(table), key_columns(table)
     for name in given:
         if name not in known:
             whose = "the key's columns are" if needed else "the contract's columns are"

@@ -201,9 +201,9 @@ class Kafka(Source):
         """Whether the end of the window was stored when the window was ingested; see :meth:`Source.settled`."""
         return bool(position.detail.get("closed"))
 
-    def records_in(self, position: Position) -> int | None:
-        """The number of offsets of a position."""
-        return sum(end - begin for begin, end in ranges_of(position).values())
+    def records_in(self, position: Position) -> Mapping[str, int]:
+        """The number of offsets of a position by topic partition."""
+        return {str(partition): end - begin for partition, (begin, end) in ranges_of(position).items()}
 
     def headroom(self, table_name: str, positions: Mapping[Window, Position], now: datetime) -> list[RetentionMargin]:
         """The margin by the topic's ``retention.ms``; ``retention.bytes`` may remove messages earlier.

@@ -70,12 +70,13 @@ class ReplicationSlot:
         idle = "" if active else "; nothing reads it now"
         if safe is None:
             return RetentionMargin(
-                f"{keeper} keeps {_size(kept)} of log, limited only by the disk{idle}", 1, bool(active)
+                f"{keeper} keeps {_size(kept)} of log, limited only by the disk{idle}", 1, bool(active), kept=kept
             )
         return RetentionMargin(
             f"{keeper} keeps {_size(kept)} of log and is dropped when {_size(safe)} more are written{idle}",
             safe / limit,
             bool(active),
+            kept=kept,
         )
 
 

@@ -117,9 +117,9 @@ class DatabaseSource(Source):
         """The position of a window that is complete without a row."""
         return NOTHING
 
-    def records_in(self, position: Position) -> int | None:
+    def records_in(self, position: Position) -> Mapping[str, int]:
         """The number of rows that the query of a position returns."""
-        return int(position.detail.get("rows", 0))
+        return {"": int(position.detail.get("rows", 0))}
 
     def settled(self, position: Position) -> bool:
         """Whether no transaction is left that could add a row; see :meth:`Source.settled`."""

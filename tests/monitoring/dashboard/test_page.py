@@ -22,6 +22,7 @@ from incload_assets.monitoring.facts import Check, Facts, TableFacts, Watch
 from incload_assets.monitoring.metrics import Sample
 from incload_assets.monitoring.panels import DASHBOARDS, DEBUG, EXECUTIVE, ON_CALL, Dashboard, Panel, Query
 from incload_assets.progress.observed import Observed
+from incload_assets.progress.slots import SlotRun, Slots
 from resources.settings import Settings
 from tests.support.html import Node, parsed
 from tests.support.made_up_loads import MadeUp, made_up, row, timed, weeks
@@ -113,6 +114,33 @@ def test_names_lead_to_their_page_and_to_dagster(view: View) -> None:
     assert [(a.text, a.attributes.get("aria-current")) for a in tabs] == [
         ("Executive", None), ("On call", "page"), ("Debug", None)
     ]  # fmt: skip
+
+
+def test_the_runs_at_each_slot_are_shown_and_one_that_has_ended_is_marked(view: View) -> None:
+    quiet = replace(view, slots=(), slot_runs={})
+    assert panel_in(parsed(dashboard_page(ON_CALL, quiet, LINKS)), "Slots").text == (
+        "Slots No run holds a slot or waits for one."
+    )
+    runs = [
+        SlotRun(run_id="held-run", table="keys", window="2026-01-02", since=NOW - DAY, process="process 7 on house"),
+        SlotRun(run_id="over-run", table="keys", window="2026-01-03", over="The run has ended."),
+        SlotRun(run_id="last-run", table=EVIL),
+    ]
+    busy = replace(
+        view,
+        slots=[Slots(of="state_keys", holders=["held-run", "over-run"], waiting=["last-run"])],
+        slot_runs={run.run_id: run for run in runs},
+    )
+    text = dashboard_page(ON_CALL, busy, LINKS)
+    held, over, last = panel_in(parsed(text), "Slots").one("tbody").all("tr")
+    assert plain(held.text) == "state_keys holds it keys ↗ 2026-01-02 24 h ago held-run process 7 on house"
+    assert [str(a.attributes["href"]) for a in held.all("a")][::2] == [
+        "/table/keys", "http://127.0.0.1:3000/runs/held-run"
+    ]  # fmt: skip
+    assert "needs attention: holds it. The run has ended." in over.text and "waits" in last.text
+    assert "<script>alert" not in text and "Slots" not in dashboard_page(DEBUG, busy, LINKS)
+    queued = panel_in(parsed(dashboard_page(ON_CALL, view, LINKS)), "Slots")
+    assert {tr.text[:15] for tr in queued.one("tbody").all("tr")} == {"run queue holds", "run queue waits"}
 
 
 def test_lines_are_of_the_days_before(world: MadeUp, view: View) -> None:
@@ -214,6 +242,24 @@ def test_a_tables_page_has_its_loads_errors_quarantine_and_checks(world: MadeUp,
     assert "late by 3 h 30 min" in parsed(table_page(view.facts.tables["guests"], view, LINKS)).text
     assert "amount: is not above 0" in parsed(table_page(view.facts.tables["bills"], view, LINKS)).text
     assert "waits for a person" in parsed(table_page(view.facts.tables["keys"], view, LINKS)).text
+
+
+def test_a_table_says_how_far_it_is_behind_by_topic_partition_and_what_its_target_is(view: View) -> None:
+    def lag(records: int | None, parts: dict[str, int], **checks: Check) -> list[str]:
+        seen = Observed(at=NOW.isoformat(), waiting_records=records, waiting_by_part=parts)
+        facts = TableFacts(table=declared("guests")["guests"], watch=Watch(seen=seen), checks=checks)
+        sections = [s for s in parsed(table_page(facts, view, LINKS)).all("section") if s.one("h2").text == "Lag"]
+        return [plain(tr.text) for s in sections for tr in s.one("tbody").all("tr")]
+
+    assert lag(None, {}) == [], "files do not say how many records they hold"
+    assert lag(0, {}) == ["records 0 up to 1.0 M now"]
+    assert lag(1_200_000, {"0": 1_100_000, "11": 100_000}) == [
+        "records ▲needs attention: 1.2 M up to 1.0 M now",
+        "topic partition 0 1.1 M",
+        "topic partition 11 100,000",
+    ]
+    slot = Check(passed=True, severity="WARN", at=NOW, values={"bytes_kept": 48_000_000})
+    assert lag(None, {}, headroom=slot) == ["log kept for the replication slot 48.0 MB up to 1.0 GB now"]
 
 
 def test_a_window_that_was_loaded_again_has_its_former_landings(view: View) -> None:

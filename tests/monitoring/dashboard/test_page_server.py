@@ -1,6 +1,7 @@
 """The server of the pages: what it answers, to whom, and how often it looks at storage."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -18,8 +19,9 @@ from incload_assets.monitoring.facts import Facts
 from incload_assets.monitoring.loads_table import LoadsTable
 from incload_assets.monitoring.prometheus.alerts import ALERTS
 from resources.errors import SourceUnavailable
+from resources.lake import Lake
 from resources.settings import Settings
-from tests.support.guest_table import guest, house, key
+from tests.support.guest_table import House, guest, house, key
 from tests.support.html import parsed
 from tests.support.made_up_loads import MadeUp, made_up, row, weeks
 from tests.support.made_up_tables import declared
@@ -201,22 +203,30 @@ def test_the_proof_of_an_older_version_is_shown_as_it_is(world: MadeUp) -> None:
     assert status == 200 and "keys 4" in text and "agree" not in text
 
 
-def test_real_loads_are_shown_with_their_time_their_proof_and_why_rows_are_in_quarantine(
-    tmp_path: Path, spark_settings: Settings
-) -> None:
-    (tmp_path / "dagster").mkdir()
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory, spark_settings: Settings) -> Iterator[tuple[House, PageServer]]:
+    """Guests of two days: one is rejected on the first day, the only one of the second day fails its load."""
+    root = tmp_path_factory.mktemp("loaded")
+    (root / "dagster").mkdir()
     with (
-        dg.DagsterInstance.local_temp(str(tmp_path / "dagster")) as instance,
-        house(tmp_path, spark_settings, instance=instance) as h,
+        dg.DagsterInstance.local_temp(str(root / "dagster")) as instance,
+        house(root, spark_settings, instance=instance) as h,
     ):
         h.deliver(1, guest("1"), guest("2"), guest("3", "Secret Name", room=0))
         h.deliver(2, guest("4", "Secret Name", room=0, day=2))
         assert h.load(1, 2, 1) == [True, False, True]
         h.run(dg.AssetSelection.all_asset_checks())
         with served(looks(h.instance, {"guests": h.table}, h.lake), LoadsTable(h.lake)) as server:
-            table = asked(server, "/table/guests")[2]
-            runs = {str(a.attributes["href"]) for a in parsed(table).all("a") if "/load/" in str(a.attributes["href"])}
-            pages = [asked(server, run)[2] for run in runs]
+            yield h, server
+
+
+def test_real_loads_are_shown_with_their_time_their_proof_and_why_rows_are_in_quarantine(
+    loaded: tuple[House, PageServer],
+) -> None:
+    server = loaded[1]
+    table = asked(server, "/table/guests")[2]
+    runs = {str(a.attributes["href"]) for a in parsed(table).all("a") if "/load/" in str(a.attributes["href"])}
+    pages = [asked(server, run)[2] for run in runs]
     assert len(runs) == 3 and "Secret Name" not in "".join([table, *pages])
     text = parsed(table).text
     assert "room" in text.partition("Reasons")[2] and "ContractViolation" in text
@@ -225,3 +235,64 @@ def test_real_loads_are_shown_with_their_time_their_proof_and_why_rows_are_in_qu
     charts = [svg for page in pages for svg in parsed(page).all("svg")]
     drawn = [{rect.attributes["class"] for rect in chart.all("rect")} for chart in charts]
     assert {f"c{n}" for n in range(5)} <= max(drawn, key=len), "all phases of the first load"
+
+    [rejected] = [t for t in parsed(table).all("table") if t.one("caption").text == "Newest rows"]
+    [cells] = [[cell.text for cell in row.all("td")] for row in rejected.one("tbody").all("tr")]
+    place, reasons, record = cells
+    assert place.endswith("a.json row 3") and reasons == "room: not >= 1"
+    assert json.loads(record) == {**guest("3", room=0), "name": "***"}
+
+
+def test_a_row_is_traced_by_the_form_on_its_tables_page(loaded: tuple[House, PageServer]) -> None:
+    server = loaded[1]
+    form = parsed(asked(server, "/table/guests")[2]).one("form")
+    assert (form.attributes["method"], form.attributes["action"]) == ("get", "/trace/guests")
+    assert [(one.attributes["name"], "required" in one.attributes) for one in form.all("input")] == [
+        ("id", True),
+        ("day", False),
+    ]
+    status, headers, text = asked(server, "/trace/guests?id=3")
+    assert status == 200 and "form-action 'self'" in headers["content-security-policy"]
+    page = parsed(text)
+    assert page.one("input", name="id").attributes["value"] == "3" and not page.all("script"), (
+        "a trace is not asked for again"
+    )
+    assert "id=3: the table has no such row: its changes are in quarantine." in page.text
+    [change] = next(t for t in page.all("table") if t.one("caption").text == "Changes").one("tbody").all("tr")
+    assert change.text.startswith(f"1 rejected 1 {key(1)} ") and "room: '0'" in change.text
+    assert '"name": "***"' in page.text and "Secret Name" not in text
+    present = parsed(asked(server, "/trace/guests?id=1")[2]).text
+    assert "id=1: the table has the row, by change 1." in present
+    assert "no ingested window has a change of it" in asked(server, "/trace/guests?id=nobody")[2]
+    assert asked(server, "/trace/guests")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("id=", "the key lacks &#x27;id&#x27;"),
+        ("=Secret+Name", "the key lacks &#x27;id&#x27;"),
+        ("name=Secret+Name", "&#x27;name&#x27; is no column of the key"),
+        ("id=%3Cb%3E&id=1", "&#x27;id&#x27; is given twice"),
+    ],
+)
+def test_a_key_that_names_no_row_is_refused_in_a_sentence(
+    loaded: tuple[House, PageServer], query: str, says: str
+) -> None:
+    status, _, text = asked(loaded[1], f"/trace/guests?{query}")
+    assert status == 400 and says in text and "write incload trace guests id=VALUE" in text
+    assert "Secret" not in text and "<b>" not in text and "Traceback" not in text
+
+
+def test_a_log_that_cannot_be_read_takes_nothing_else_from_a_tables_page(
+    loaded: tuple[House, PageServer], tmp_path: Path
+) -> None:
+    h = loaded[0]
+    lake = Lake(str(shutil.copytree(h.lake.root, tmp_path / "lake")))
+    for file in (tmp_path / "lake" / "_changes" / "guests").rglob("_kind=rejected/*.parquet"):
+        file.unlink()
+    with served(looks(h.instance, {"guests": h.table}, lake), LoadsTable(lake)) as server:
+        status, _, text = asked(server, "/table/guests")
+        assert status == 200 and "guests: rejected rows: it cannot be read now" in text and "ContractViolation" in text
+        status, _, text = asked(server, "/trace/guests?id=3")
+        assert status == 503 and "guests: the trace of a row: it cannot be read now" in text

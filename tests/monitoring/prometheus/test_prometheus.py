@@ -56,7 +56,7 @@ def server(told: Alertmanager, tmp_path_factory: pytest.TempPathFactory) -> Iter
             tick(instance, table, seen(now))
             for check in check_names(table):
                 bad = table is h.table and check == "rollback"
-                evaluated(instance, table, check, not bad, bad, share_left=0.9, windows_differing=0)
+                evaluated(instance, table, check, not bad, bad, share_left=0.9, bytes_kept=9, windows_differing=0)
         instance.add_daemon_heartbeat(DaemonHeartbeat(now.timestamp(), "SENSOR", "1", []))
         (folder / "rules.yaml").write_text(as_yaml(rules(tables)))
         port = stack.enter_context(served(Exporter(instance, tables, h.lake), "127.0.0.1", 0))

@@ -1,0 +1,117 @@
+"""Who holds the slots of Dagster's pools and of its run queue, and who waits for one."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import dagster as dg
+from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES  # has no public name
+
+from incload_assets.progress.checkpoint import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
+from incload_assets.progress.process import PROCESS_TAG, gone
+from incload_assets.progress.request_tags import TABLE_TAG
+from incload_assets.progress.run_tags import own_tag
+
+QUEUE = "run queue"
+"""The name of the slots that the run queue gives to whole runs."""
+MOST = 1000
+"""Most unfinished runs that are looked at."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slots:
+    """The slots of a pool, or of the run queue.
+
+    Args:
+        of: The name of the pool, or :data:`QUEUE`.
+        holders: The identifiers of the runs that hold a slot.
+        waiting: Those of the runs that wait for one.
+    """
+
+    of: str
+    holders: Collection[str]
+    waiting: Collection[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlotRun:
+    """A run that holds a slot or waits for one.
+
+    Args:
+        run_id: Its identifier.
+        table: Its table, or its job if it is of none.
+        window: Its partition key or range; empty if it has none.
+        since: When it began, aware; None if Dagster no longer has the run.
+        process: Its process and machine, for people; empty if unknown.
+        over: Why it no longer runs; empty if it may.
+    """
+
+    run_id: str
+    table: str = ""
+    window: str = ""
+    since: datetime | None = None
+    process: str = ""
+    over: str = ""
+
+
+def pools(instance: dg.DagsterInstance, names: Iterable[str] | None = None) -> list[Slots]:
+    """The slots of pools.
+
+    Args:
+        instance: The instance.
+        names: The pools; None: all.
+    """
+    storage = instance.event_log_storage
+    found = storage.get_concurrency_infos(sorted(storage.get_concurrency_keys() if names is None else names))
+    return [
+        Slots(
+            of=name,
+            holders=sorted(info.active_run_ids | info.assigned_run_ids),
+            waiting=sorted(info.pending_run_ids),
+        )
+        for name, info in found.items()
+    ]
+
+
+def slots_in_use(instance: dg.DagsterInstance) -> list[Slots]:
+    """The pools, and the run queue, of which a run holds a slot or waits for one."""
+    statuses = [dg.DagsterRunStatus.QUEUED, *IN_PROGRESS_RUN_STATUSES]
+    runs = instance.get_runs(dg.RunsFilter(statuses=statuses), limit=MOST)
+    queued = [run.run_id for run in runs if run.status is dg.DagsterRunStatus.QUEUED]
+    queue = Slots(of=QUEUE, holders=[run.run_id for run in runs if run.run_id not in queued], waiting=queued)
+    return [slots for slots in (*pools(instance), queue) if slots.holders or slots.waiting]
+
+
+def slot_runs(instance: dg.DagsterInstance, run_ids: Iterable[str]) -> dict[str, SlotRun]:
+    """Runs by their identifiers.
+
+    Args:
+        instance: The instance; a run that it has deleted has nothing but its identifier.
+        run_ids: The identifiers.
+    """
+    wanted = sorted(set(run_ids))
+    records = instance.get_run_records(dg.RunsFilter(run_ids=wanted)) if wanted else []
+    known = {record.dagster_run.run_id: record for record in records}
+    return {run_id: _slot_run(known[run_id]) if run_id in known else SlotRun(run_id=run_id) for run_id in wanted}
+
+
+def work_of(run: dg.DagsterRun) -> tuple[str, str]:
+    """What a run loads: the table, and a partition key or a range."""
+    selected = sorted(key.to_user_string() for key in run.asset_selection or ())
+    table = run.tags.get(TABLE_TAG) or ", ".join(selected) or run.job_name
+    first, last = run.tags.get(RANGE_START_TAG), run.tags.get(RANGE_END_TAG)
+    return table, run.tags.get(PARTITION_TAG) or (f"{first}..{last}" if first else "")
+
+
+def _slot_run(record: dg.RunRecord) -> SlotRun:
+    run, mark = record.dagster_run, own_tag(record.dagster_run, PROCESS_TAG)
+    table, window = work_of(run)
+    host, pid, _ = (mark or "::").rsplit(":", 2)
+    return SlotRun(
+        run_id=run.run_id,
+        table=table,
+        window=window,
+        since=datetime.fromtimestamp(record.start_time or record.create_timestamp.timestamp(), UTC),
+        process=f"process {pid} on {host}" if pid else "",
+        over="The run has ended." if run.is_finished else (mark and gone(mark)) or "",
+    )
