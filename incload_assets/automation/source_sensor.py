@@ -15,12 +15,12 @@ from incload_assets.automation.repairs import with_repairs
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.load.faults import of_table
+from incload_assets.load.pending import is_pending
 from incload_assets.load.range_fences import WINDOWS_AT_ONCE
 from incload_assets.progress.lake_identity import REMEDY, mistaken
 from incload_assets.progress.lateness import lateness_of
 from incload_assets.progress.observed import observation, observed_in
 from incload_assets.progress.pause import pause_of
-from incload_assets.progress.pending import is_pending
 from incload_assets.progress.progress import WindowProgress, progress_of
 from incload_assets.progress.request_tags import Ask, tags_of
 from incload_assets.progress.run_tags import PRIORITY_TAG

@@ -20,7 +20,9 @@ def load(
     all_missing: Annotated[
         bool,
         typer.Option(
-            "--all-missing", help="Every partition that is not loaded as its source is now: missing, failed, drifted."
+            "--all-missing",
+            help="Every partition that is not loaded as its source is now: missing, failed, drifted, or whose undo or "
+            "replay was killed.",
         ),
     ] = False,
     outdated: Annotated[
@@ -63,9 +65,9 @@ def load(
     from incload_assets.cli.planned import planned
     from incload_assets.cli.project import open_project
     from incload_assets.cli.runs import free_from_killed_runs
+    from incload_assets.load.pending import outdated_windows
     from incload_assets.progress.lake_identity import expect_known_lake
     from incload_assets.progress.pause import expect_not_paused
-    from incload_assets.progress.pending import outdated_windows
     from resources.lake import Lake
     from resources.settings import Settings
 
