@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import dagster as dg
 
@@ -110,30 +110,3 @@ def _cell(value: object) -> str | int | float | bool:
     if value is None:
         return ""
     return value if isinstance(value, str | int | float | bool) else str(value)
-
-
-def spoken(length: timedelta) -> str:
-    """A length of time in words, in its two largest units.
-
-    Example:
-        >>> spoken(timedelta(days=1, hours=2, minutes=3))
-        '1 day 2 hours'
-    """
-    seconds = int(length.total_seconds())
-    parts = []
-    for unit, size in (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1)):
-        count, seconds = divmod(seconds, size)
-        if count:
-            parts.append(f"{count} {unit}{'s' if count > 1 else ''}")
-    return " ".join(parts[:2]) or "0 seconds"
-
-
-def several(count: int, noun: str) -> str:
-    """A count with its noun, for example ``1 window`` or ``3 windows``."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def some(keys: Sequence[str], limit: int = 5) -> str:
-    """The first keys, and how many more there are, as text."""
-    more = f" and {len(keys) - limit} more" if len(keys) > limit else ""
-    return ", ".join(keys[:limit]) + more

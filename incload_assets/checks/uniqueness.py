@@ -11,11 +11,12 @@ from pyspark.sql import DataFrame, GroupedData, Row, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.checks.kinds import TableCheck
-from incload_assets.checks.observation import records, several, verdict
+from incload_assets.checks.observation import records, verdict
 from incload_assets.contract.contract import MASK
 from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import col
 from resources.lake import Lake
+from resources.wording import several
 
 NAME = "uniqueness"
 DESCRIPTION = "Every key, and every value declared unique, is in one row of the whole table."

@@ -125,7 +125,6 @@ def _decide(
     yes: bool,
 ) -> None:
     from incload_assets.change_log.decisions import Decision
-    from incload_assets.checks.observation import several, some
     from incload_assets.cli import screen
     from incload_assets.cli.partition_keys import chosen
     from incload_assets.cli.project import open_project
@@ -134,6 +133,7 @@ def _decide(
     from resources.lake import Lake
     from resources.settings import Settings
     from resources.spark.resource import SparkResource
+    from resources.wording import several, some
 
     verbose: bool = ctx.obj
     with open_project() as project:

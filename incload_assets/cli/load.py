@@ -58,7 +58,6 @@ def load(
     if sum((partitions is not None, all_missing, outdated, plan is not None)) != 1:
         raise typer.BadParameter("give one of --partitions A..B, --all-missing, --outdated and --plan plan.json")
     from incload_assets.change_log.log import ChangeLog
-    from incload_assets.checks.observation import several, some
     from incload_assets.cli import screen
     from incload_assets.cli.loads import Loads, complaints, pending, summary
     from incload_assets.cli.partition_keys import chosen
@@ -70,6 +69,7 @@ def load(
     from incload_assets.progress.pause import expect_not_paused
     from resources.lake import Lake
     from resources.settings import Settings
+    from resources.wording import several, some
 
     verbose: bool = ctx.obj
     with open_project() as project:

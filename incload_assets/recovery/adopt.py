@@ -19,7 +19,6 @@ from pyspark.errors import PySparkException
 
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.window_records import base_keys, ingested_windows, window_records_of
-from incload_assets.checks.observation import several
 from incload_assets.delta.sql import literal
 from incload_assets.delta.tuning import tune_plan
 from incload_assets.load.apply import apply_changes
@@ -40,6 +39,7 @@ from incload_assets.recovery.base_rows import (
 from incload_assets.writes.merge_into import app_id
 from incload_assets.writes.strategy import strategy_of
 from resources.errors import ConcurrentLoad, IncrementalLoadError, ReconciliationFailed, SchemaMismatch
+from resources.wording import several
 
 _KEEPS_ROWS = {"SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "ADD COLUMNS", "CHANGE COLUMN", "VACUUM START", "VACUUM END"}
 """Operations of Delta's history that change no row."""

@@ -11,7 +11,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.context import LoadContext
-from incload_assets.checks.observation import several
 from incload_assets.contract.contract import MASK
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.layout import bucket_sql
@@ -24,6 +23,7 @@ from incload_assets.writes.delete_insert import DeleteInsert
 from incload_assets.writes.merge import Merge
 from resources.errors import SchemaMismatch
 from resources.unreadable import READER_FEATURES
+from resources.wording import several
 
 RECENT = timedelta(days=7)
 """How long ago the last commit of another writer is that is reported."""

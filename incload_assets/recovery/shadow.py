@@ -24,7 +24,6 @@ from incload_assets.change_log.commit import commit
 from incload_assets.change_log.context import LoadContext, Phases
 from incload_assets.change_log.staged import Staged
 from incload_assets.change_log.window_records import BASE, WindowRecord, base_keys, window_records_of
-from incload_assets.checks.observation import several
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.window import Window, now
 from incload_assets.ingest.facts import facts_of
@@ -40,6 +39,7 @@ from incload_assets.writes.merge_into import app_id
 from resources.errors import IncrementalLoadError, SourceChanged
 from resources.lake import SHADOW_FOLDER, Lake
 from resources.object_store import is_s3
+from resources.wording import several
 
 WINDOWS_AT_ONCE = 200
 """Most windows that are folded together."""

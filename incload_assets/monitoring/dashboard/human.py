@@ -93,11 +93,6 @@ def instant(then: datetime) -> str:
     return f"{then.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
 
 
-def several(count: int, noun: str, plural: str = "") -> str:
-    """A count with its noun, for example ``1 load`` or ``3 loads``."""
-    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
-
-
 def over(time: timedelta) -> str:
     """A length of time in words, for example ``the last 14 days``."""
     hours = round(time.total_seconds() / 3600)

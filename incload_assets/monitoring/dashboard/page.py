@@ -6,7 +6,7 @@ from itertools import groupby
 
 from incload_assets.monitoring.dashboard.charts import COLOURS, bar, lines
 from incload_assets.monitoring.dashboard.evaluate import Line, Values
-from incload_assets.monitoring.dashboard.human import ago, over, several, shown
+from incload_assets.monitoring.dashboard.human import ago, over, shown
 from incload_assets.monitoring.dashboard.markup import Child, Markup, element, joined
 from incload_assets.monitoring.dashboard.parts import (
     MOST,
@@ -23,6 +23,7 @@ from incload_assets.monitoring.dashboard.parts import (
 from incload_assets.monitoring.dashboard.view import View
 from incload_assets.monitoring.load_row import COUNTS, PHASES
 from incload_assets.monitoring.panels import Dashboard, Panel
+from resources.wording import several
 
 SPOKEN: Mapping[str, Mapping[float, str]] = {
     "incload_source_up": {1: "answers", 0: "does not answer"},

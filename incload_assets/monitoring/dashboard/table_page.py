@@ -7,7 +7,7 @@ from datetime import datetime
 import dagster as dg
 
 from incload_assets.monitoring.dashboard.charts import stretches
-from incload_assets.monitoring.dashboard.human import ago, instant, length, number, several, share
+from incload_assets.monitoring.dashboard.human import ago, instant, length, number, share
 from incload_assets.monitoring.dashboard.markup import Child, Markup, element, joined
 from incload_assets.monitoring.dashboard.page import LABELS, notices
 from incload_assets.monitoring.dashboard.parts import (
@@ -26,6 +26,7 @@ from incload_assets.monitoring.facts import TableFacts
 from incload_assets.monitoring.load_row import PHASES, LoadRow
 from incload_assets.monitoring.sums import CHANGED
 from resources.failures import masked
+from resources.wording import several
 
 OTHER = len(PHASES)
 """The colour of the time that belongs to no phase."""

@@ -11,7 +11,6 @@ import dagster as dg
 from dagster._core.definitions.run_request import InstigatorType  # has no public name
 
 from incload_assets.checks import checks_for
-from incload_assets.checks.observation import spoken
 from incload_assets.checks.reconciliation import NAME as RECONCILIATION
 from incload_assets.declaration.slo import Criticality
 from incload_assets.declaration.table import Table
@@ -23,6 +22,7 @@ from incload_assets.progress.backup import backups, is_sqlite, made_at
 from resources.errors import IncrementalLoadError
 from resources.lake import Lake
 from resources.settings import Settings
+from resources.wording import spoken
 
 DOCS = Path(__file__).parents[2] / "docs"
 RECENTLY = timedelta(days=7)
