@@ -86,6 +86,11 @@ def of_protocol(folder: Path, protocol: dict[str, object]) -> None:
 
 
 FEATURE = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["new"], "writerFeatures": ["new"]}
+def shorten(file: Path) -> None:
+    """As a torn write leaves it that ends with a line."""
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
+
+
 COMMIT = r"\d{20}\.json, its newest commit, is cut or damaged"
 DAMAGES = {
     "torn log": Damage(
@@ -100,6 +105,17 @@ DAMAGES = {
     ),
     "table without commits": Damage(
         lambda log, own: shutil.rmtree(own / "_delta_log"), ("has no commits in _delta_log", "restore .*/_delta_log")
+    ),
+    "log torn at a line's end": Damage(
+        lambda log, own: shorten(newest(log)), (rf"loans: the log of changes .*/loans/_delta_log/{COMMIT}", "copy")
+    ),
+    "table torn at a line's end": Damage(
+        lambda log, own: shorten(newest(own)),
+        (rf"loans: the Delta table .*/loans/_delta_log/{COMMIT}", "remove it with"),
+    ),
+    "empty commit": Damage(
+        lambda log, own: newest(own).write_bytes(b""),
+        (rf"the Delta table .*/loans/_delta_log/{COMMIT}", "remove it with"),
     ),
     "log without commits": Damage(
         lambda log, own: shutil.rmtree(log / "_delta_log"),
