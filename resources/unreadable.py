@@ -158,7 +158,7 @@ def cut_at_a_line(files: pafs.FileSystem, uri: str, version: int, count: int, si
         known = json.loads(_text(files, sums.path)) if sums.is_file else {}
     except ValueError:  # Spark does without a damaged sum, and so do we
         return None
-    info = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+    info: dict[str, str] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
     whole = bool(actions)
     if known.get("txnId") and known["txnId"] == info.get("txnId"):
         whole = (known["numFiles"], known["tableSizeBytes"]) == (count, size)
@@ -202,13 +202,14 @@ def _damage(files: pafs.FileSystem, uri: str) -> LakeUnreadable | None:
 def _torn(uri: str, name: str, *, newest: bool) -> LakeUnreadable:
     file = f"{uri}/{_COMMITS}/{name}"
     rule = "a commit is one whole JSON object in each line"
+    is_of_table = bool(afresh(uri))
     if newest and int(name[:20]) > 0:
         return LakeUnreadable(
             f"{described(uri)} cannot be read: {file}, its newest commit, is cut or damaged",
             rule=f"{rule}; no later commit builds on the newest one",
             remedy="restore the file from a copy of the lake; without one, stop the loads, see that no later commit is "
-            "there, and remove it with its .crc file: the table is then as it was before that commit, incload doctor "
-            "names the partitions that it lost, and incload load loads them again",
+            "there, and remove it with its .crc file: the table is then as it was before that commit"
+            + (", incload doctor names the partitions that it lost, and incload load loads them again" * is_of_table),
         )
     why = "later commits build on it" if not newest else "it is the only one"
     return LakeUnreadable(

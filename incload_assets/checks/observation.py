@@ -9,7 +9,7 @@ import dagster as dg
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.table import Table
-from incload_assets.progress.pause import Pause, pause_of
+from incload_assets.progress.pause import Pause, pauses
 from incload_assets.progress.progress import (
     SourceState,
     WindowProgress,
@@ -20,6 +20,8 @@ from incload_assets.progress.progress import (
 from resources.errors import IncrementalLoadError
 from resources.lake import Lake
 
+UNCHECKED = "source_unchecked"
+"""Metadata of results: why the source could not be checked; absent if it could."""
 LISTED = 100
 """The longest list that a result shows; its numbers always count everything."""
 
@@ -63,7 +65,7 @@ def look(instance: dg.DagsterInstance, table: Table, lake: Lake, now: datetime) 
         trouble = str(error)
         state = SourceState(windows_to_look_at(table, now), {}, ChangeLog(table, lake).controls())
     progress = progress_from(instance, table, state)
-    return Observation(table, lake, instance, now, state, progress, trouble, pause_of(lake, table.name, now))
+    return Observation(table, lake, instance, now, state, progress, trouble, pauses(lake, now).get(table.name))
 
 
 def result(
@@ -74,8 +76,9 @@ def result(
     metadata: Mapping[str, dg.MetadataValue] | None = None,
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.WARN,
 ) -> dg.AssetCheckResult:
-    """The result of one check of the observed table."""
-    return verdict(look.table, name, passed, description, metadata, severity)
+    """The result of one check of the observed table; it says, too, if the source could not be checked."""
+    trouble = {} if look.trouble is None else {UNCHECKED: dg.MetadataValue.text(look.trouble)}
+    return verdict(look.table, name, passed, description, {**(metadata or {}), **trouble}, severity)
 
 
 def verdict(

@@ -257,7 +257,8 @@ def _described(look: Observation, found: Found, compared: Sequence[Compared], wi
             "then set another code_version, which validates all rows again, and materialize these partitions."
         )
     if unreadable:
-        parts.append(f"The source could not be read again for {some(unreadable)}; the table below says why.")
+        why = next((f": {one.trouble}" for one in compared if one.trouble), "; the table below says why.")
+        parts.append(f"The source could not be read again for {some(unreadable)}{why}")
     if drifted:
         parts.append(
             f"{several(len(drifted), 'window')} changed at the source since the load: {some(drifted)}. What to do: "

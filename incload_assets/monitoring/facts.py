@@ -13,7 +13,7 @@ from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
 
 from incload_assets.checks.registry import check_names
 from incload_assets.declaration.table import Table
-from incload_assets.load.faults import unreadable_tables
+from incload_assets.load.faults import unreadable_of_lake, unreadable_tables
 from incload_assets.monitoring.due_windows import window_length
 from incload_assets.monitoring.load_row import LoadRow
 from incload_assets.monitoring.loads_table import LoadsTable
@@ -115,6 +115,7 @@ class Facts:
         heartbeats: When each of Dagster's daemons last gave a sign of life, by type.
         price_per_hour: Price of an hour of the computing that a load occupies; 0: unknown.
         silenced: Whether messages about all tables and the machinery are silenced.
+        unreadable: Why the audit or the decisions about rows cannot be read, a line for each.
         shared: What was computed from the facts of a table and is needed again, by table name.
     """
 
@@ -123,6 +124,7 @@ class Facts:
     heartbeats: Mapping[str, datetime] = field(default_factory=dict)
     price_per_hour: float = 0.0
     silenced: bool = False
+    unreadable: Sequence[str] = ()
     shared: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
@@ -169,6 +171,7 @@ def gather(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, at
         },
         price_per_hour=current_settings().price_per_hour,
         silenced=any(one.table == ALL for one in silenced),
+        unreadable=[str(error) for error in unreadable_of_lake(lake).values()],
     )
 
 

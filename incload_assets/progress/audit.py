@@ -21,7 +21,7 @@ import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
 from incload_assets.declaration import window as windows
-from resources.errors import ConcurrentLoad, IncrementalLoadError
+from resources.errors import ConcurrentLoad, IncrementalLoadError, LakeUnreadable, StoredFileLost
 from resources.lake import AUDIT_FOLDER, Lake
 from resources.lake_rows import rows_where
 
@@ -51,6 +51,8 @@ Action = Literal[
     "expire",
     "erase",
 ]
+DAMAGED = (LakeUnreadable, StoredFileLost, OSError, pa.ArrowException)
+"""The errors of a read of an audit of which a commit or a file is damaged or gone."""
 WRITER = "incload/audit"
 """The identifier of the fence of entries."""
 FAILED = "failed"

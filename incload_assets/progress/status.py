@@ -12,7 +12,7 @@ from incload_assets.declaration import window as windows
 from incload_assets.declaration.eras import Era
 from incload_assets.declaration.table import Table
 from incload_assets.progress.lateness import lateness_of
-from incload_assets.progress.pause import pause_of
+from incload_assets.progress.pause import pauses
 from incload_assets.progress.progress import STATUSES, progress_from, source_state
 from incload_assets.progress.undone import undone_windows, with_undone
 from resources.lake import Lake
@@ -113,7 +113,7 @@ def table_status(instance: dg.DagsterInstance, table: Table, lake: Lake, at: dat
     progress = with_undone(progress, lost)
     late = lateness_of(instance, table, progress, moment)
     delta = lake.delta(lake.table_uri(table.key.path))
-    pause = pause_of(lake, table.name, moment)
+    pause = pauses(lake, moment).get(table.name)
     keys = {status: [w.key for w in progress if w.status == status] for status in STATUSES}
     return TableStatus(
         table=table.name,

@@ -72,8 +72,9 @@ def _in_groups(panels: Sequence[Markup]) -> list[Markup]:
 
 
 def notices(view: View) -> list[Markup]:
-    """The notices at the top of a page: tables that cannot be read, and why nothing is loaded by itself."""
-    return [notice(one.unreadable) for one in view.facts.tables.values() if one.unreadable] + _of_all(view)
+    """The notices at the top of a page: what cannot be read, and why nothing is loaded by itself."""
+    faults = [*view.facts.unreadable, *(one.unreadable for one in view.facts.tables.values() if one.unreadable)]
+    return [notice(fault) for fault in faults] + _of_all(view)
 
 
 def _of_all(view: View) -> list[Markup]:
