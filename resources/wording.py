@@ -39,3 +39,22 @@ def some(keys: Sequence[str], limit: int = 5) -> str:
     """The first keys, and how many more there are, as text."""
     more = f" and {len(keys) - limit} more" if len(keys) > limit else ""
     return ", ".join(keys[:limit]) + more
+
+
+def place_of(file: str | None, block: int | None, row: int | None) -> str:
+    """The place of a record at its source: a file's row, a topic's offset, or a table that was read as a whole.
+
+    Args:
+        file: The file, the topic partition, or the version of a table; None: unknown.
+        block: The number of the topic partition, or the byte at which a block of the file begins.
+        row: The number of the row or the offset; None: the source numbers no rows.
+
+    Example:
+        >>> place_of("a.csv", 0, 7), place_of("shop/orders/2", 2, 15), place_of("events@1", None, None)
+        ('a.csv row 7', 'shop/orders/2 offset 15', 'events@1')
+    """
+    if file is None or row is None:
+        return file or ""
+    if block is not None and file.endswith(f"/{block}"):
+        return f"{file} offset {row}"
+    return f"{file} row {row}" + (f" in the block at byte {block}" if block else "")

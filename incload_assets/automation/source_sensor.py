@@ -25,6 +25,7 @@ from incload_assets.progress.progress import WindowProgress, progress_of
 from incload_assets.progress.request_tags import Ask, tags_of
 from incload_assets.progress.run_tags import PRIORITY_TAG
 from resources.lake import Lake
+from resources.wording import several
 
 URGENT = timedelta(minutes=15)
 """A table that may be no later than this is loaded before others that wait for a slot; its backlog is not."""
@@ -74,7 +75,7 @@ def source_sensor(
         seen = observation(table, progress, late, planned.stopped, observed_in(context.cursor), at)
         context.update_cursor(seen.as_text())
         if (paused := pause_of(lake, table.name, at)) is not None:
-            waiting = f"{len(planned.asks)} windows wait for its end; " if planned.asks else ""
+            waiting = f"waiting for its end: {several(len(planned.asks), 'window')}; " if planned.asks else ""
             return dg.SkipReason(f"{table.name} is {paused}; {waiting}{summary(table, progress, planned, newest)}")
         if planned.asks and (why := mistaken(context.instance, table, lake)) is not None:
             return dg.SkipReason(f"{table.name}: nothing is requested, because {why}. What to do: set {REMEDY}.")

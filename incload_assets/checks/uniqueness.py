@@ -46,7 +46,7 @@ def uniqueness(spark: SparkSession, table: Table, lake: Lake) -> dg.AssetCheckRe
             broken.append(f"{several(repeated, 'value')} of ({', '.join(columns)}) in {several(affected, 'row')}")
     if not broken:
         what = "key" if keys else "value"
-        return _result(table, True, f"{metadata['rows'].value:,} rows, no {what} twice.", metadata)
+        return _result(table, True, f"{several(total, 'row')}, no {what} twice.", metadata)
     return _result(
         table,
         False,

@@ -114,7 +114,9 @@ def load(
         if loads.failed:
             not_loaded = [outcome for outcome in loads.failed if not outcome.counts]
             after = len(loads.failed) - len(not_loaded)
-            said = [f"{len(not_loaded)} of {len(keys)} partitions not loaded"] if not_loaded else []
-            said += [f"{after} of {len(keys)} partitions loaded by runs that failed afterwards"] if after else []
+            said = [f"{len(not_loaded)} of {several(len(keys), 'partition')} not loaded"] if not_loaded else []
+            said += (
+                [f"{after} of {several(len(keys), 'partition')} loaded by runs that failed afterwards"] if after else []
+            )
             screen.complain(f"{wanted.name}: {', '.join(said)}")
             raise typer.Exit(1)

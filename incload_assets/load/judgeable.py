@@ -9,6 +9,7 @@ from incload_assets.declaration.window import Window
 from incload_assets.ingest.protect import is_kept_protected, protected_records
 from incload_assets.sources.files.csv import UNPARSED
 from resources.errors import SourceUnreadable
+from resources.wording import several
 
 
 def fields_of_payloads(table: Table) -> list[str]:
@@ -50,7 +51,7 @@ def refuse_expired(table: Table, window: Window, rejected: DataFrame) -> None:
     """
     if expired := rejected.filter(is_expired()).count():
         raise SourceUnreadable(
-            f"{table.name} {window.key}: the records of its {expired} rejected rows were removed after "
+            f"{table.name} {window.key}: the records of {several(expired, 'rejected row')} were removed after "
             f"{table.quarantine_retention}",
             rule="a replay judges the records that rejected rows keep, and they are kept for quarantine_retention",
             remedy=f"load the window from its source: incload load {table.name} --partitions {window.key}",

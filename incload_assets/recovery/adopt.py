@@ -177,7 +177,7 @@ def _adopted(
         done(len(there) + landed, base.chunks)
     if base.keys and rows != found.changes:
         raise ReconciliationFailed(
-            f"{table.name}: the table has {found.changes:,} rows to adopt, the log has {rows:,}",
+            f"{table.name}: the table has {several(found.changes, 'row')} to adopt, the log has {rows:,}",
             rule="each row becomes one base row; loads stay refused",
             remedy=f"incload adopt {table.name} --again",
         )
@@ -245,7 +245,7 @@ def _prove(load: LoadContext, base: Base) -> None:
         load.kept.release()
     if pending := sum(one.pending for one in found.values()):
         raise ReconciliationFailed(
-            f"{load.table.name}: the fold of the base rows would change {pending:,} rows of the table",
+            f"{load.table.name}: the fold of the base rows would change {several(pending, 'row')} of the table",
             rule="the base rows make the table as it is; loads stay refused",
             remedy=f"if another writer changed the table meanwhile: incload adopt {load.table.name} --again",
         )

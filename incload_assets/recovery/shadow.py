@@ -73,11 +73,12 @@ class Shadow:
         """The result for people, the counts first."""
         found, (there, here) = self.comparison, self.comparison.rows
         if found.equal:
-            yield f"{table_name}: table and shadow are equal, {there:,} rows"
+            yield f"{table_name}: table and shadow are equal, {several(there, 'row')}"
         else:
             yield (
-                f"{table_name}: {found.only_table:,} rows only in the table, {found.only_shadow:,} only in the shadow, "
-                f"{found.different:,} different; {there:,} rows in the table, {here:,} in the shadow"
+                f"{table_name}: {several(found.only_table, 'row')} only in the table, "
+                f"{found.only_shadow:,} only in the shadow, "
+                f"{found.different:,} different; {several(there, 'row')} in the table, {here:,} in the shadow"
             )
         if found.by_column:
             yield "  rows that differ by column: " + ", ".join(f"{n} {count:,}" for n, count in found.by_column.items())

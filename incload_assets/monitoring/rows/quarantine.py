@@ -23,6 +23,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import all_of, col
 from incload_assets.ingest.protect import MARK
 from resources.lake import Lake
+from resources.wording import place_of
 
 SAMPLES = 3
 """Samples per reason."""
@@ -120,10 +121,10 @@ def quarantine_of(
             setattr(one, state, getattr(one, state) + row[state])
     shown = sorted(found.values(), key=lambda one: (-one.rows, one.reason))[:REASONS]
     for row in _sampled(rows, [one.reason for one in shown]):
-        place = row["_source"] or {}
+        source = row["_source"]
         sample = Sample(
             window=row["_window"],
-            place=f"{place['file']} row {place['row']}" if place else "",
+            place=place_of(source["file"], source["block"], source["row"]) if source else "",
             state=row["_state"],
             payload=masked_payload(table, row["_payload"]),
         )

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from incload_assets.change_log.change import DELETE, EMPTIES
 from incload_assets.declaration.table import Table
+from resources.wording import place_of
 
 What = Literal[
     "in effect",
@@ -53,6 +54,11 @@ class Logged:
     block: int | None = None
     row: int | None = None
     reasons: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """Its place at the source, for people."""
+        return place_of(self.file, self.block, self.row)
 
     @property
     def arrived(self) -> tuple[Any, ...]:
@@ -134,13 +140,3 @@ def same(values: Mapping[str, Any], columns: Iterable[str]) -> tuple[str, ...]:
     """Something that is equal for rows whose columns have equal values, NULL and NaN included; a zero has no sign."""
     found = (values.get(name) for name in columns)
     return tuple(repr(value + 0.0 if isinstance(value, float) else value) for value in found)
-
-
-def place_of(change: Logged) -> str:
-    """Where a change came from, for people."""
-    if change.file is None or change.row is None:
-        return change.file or ""
-    if change.block is not None and change.file.endswith(f"/{change.block}"):  # a partition of a Kafka topic
-        return f"{change.file} offset {change.row}"
-    block = f" in the block at byte {change.block}" if change.block else ""
-    return f"{change.file} row {change.row}{block}"

@@ -18,7 +18,6 @@ from incload_assets.monitoring.rows.row_changes import (
     Outcome,
     Row,
     order_of,
-    place_of,
     ranked,
     same,
 )
@@ -152,7 +151,7 @@ def _merged(table: Table, write: Merge, changes: Sequence[Logged], present: Sequ
 
 def _deleted(change: Logged) -> str:
     what = {DELETE: "the delete", "truncate": "the truncate"}.get(change.kind, "the full extract")
-    return f"{what} from {place_of(change) or 'its source'} in window {change.window} removed it"
+    return f"{what} from {change.place or 'its source'} in window {change.window} removed it"
 
 
 def _values(table: Table, last: Logged, living: Sequence[Logged]) -> tuple[Row, dict[Logged, list[str]]]:

@@ -20,6 +20,7 @@ from incload_assets.monitoring.load_row import LoadRow
 from resources.errors import IncrementalLoadError
 from resources.failures import masked
 from resources.lake import Lake
+from resources.wording import several
 
 LIMIT_SECONDS = 10.0
 """Longest time that a collection waits for one receiver."""
@@ -72,7 +73,7 @@ def emitters(tables: Sequence[Table], lake: Lake, warn: Warn = _log.warning) -> 
                 if (send := sending()) is not None:
                     _within_limit(what, send, rows)
             except Exception as error:
-                warn(f"{what} of {len(rows)} loads may be lost: {_described(error)}")
+                warn(f"{what} of {several(len(rows), 'load')} may be lost: {_described(error)}")
 
     return emit
 
