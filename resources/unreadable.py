@@ -64,7 +64,7 @@ _FAULTS = (
 
 
 def afresh(uri: str) -> str:
-    """What can be done about a table or a log without a copy of it; empty if nothing can."""
+    """The remedy for a table or a log without a copy of it; empty if there is none."""
     if f"/{LOG_FOLDER}/" in uri:
         return (
             f", or remove all of {uri} where the source still holds everything: its partitions are then asked for, and "

@@ -115,7 +115,7 @@ def look(
 
 
 def is_new(window: WindowProgress, at: datetime) -> bool:
-    """Whether a window is over, its source holds data, and no load ever succeeded or failed."""
+    """True if a window is over, its source holds data, and no load ever succeeded or failed."""
     return window.status == "missing" and window.window.end <= at
 
 

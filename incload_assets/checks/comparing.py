@@ -52,7 +52,7 @@ class Compared:
 
     @property
     def differs(self) -> bool:
-        """Whether the source returns other rows than the log has, although its position is the same."""
+        """True if the source returns other rows than the log has, although its position is the same."""
         return self.source != self.log
 
     @property

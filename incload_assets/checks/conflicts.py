@@ -28,7 +28,7 @@ SAMPLED = 10
 
 
 def can_conflict(table: Table) -> bool:
-    """Whether two sources can have different values for one key at the same position."""
+    """True if two sources can have different values for one key at the same position."""
     return bool(isinstance(table.source, Several) and table.changes.keys and table.changes.sequence_by)
 
 

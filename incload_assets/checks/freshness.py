@@ -22,7 +22,7 @@ _REMEDIES = {
 
 
 def freshness(look: Observation) -> dg.AssetCheckResult:
-    """Whether the latest due window is loaded; ERROR if it is late, WARN if its loads are paused."""
+    """The check that the latest due window is loaded; ERROR if it is late, WARN if its loads are paused."""
     table = look.table
     late = lateness_of(look.instance, table, look.progress, look.now)
     metadata: dict[str, dg.MetadataValue] = {"overdue_seconds": dg.MetadataValue.float(late.overdue.total_seconds())}

@@ -48,7 +48,7 @@ __all__ = ["REPAIR", "ReconciliationConfig", "chosen_windows", "first_verdict", 
 
 
 class ReconciliationConfig(dg.Config):
-    """Which ingested windows are compared row by row; positions are always compared for all windows."""
+    """The ingested windows to compare row by row; positions are always compared for all windows."""
 
     recent: int = Field(default=RECENT, ge=0, description="Number of newest ingested windows to compare.")
     partitions: list[str] = Field(default=[], description="Compare these partitions instead.")
@@ -81,7 +81,7 @@ def reconciliation(
     say: Callable[[str], None] = lambda _: None,
     known: Collection[str] = (),
 ) -> dg.AssetCheckResult:
-    """Whether source, log and table agree; ERROR if rows differ or keys are pending, WARN for drift alone.
+    """The check that source, log and table agree; ERROR if rows differ or keys are pending, WARN for drift alone.
 
     Args:
         spark: A session.
@@ -95,7 +95,7 @@ def reconciliation(
 
 
 def first_verdict(look: Observation) -> dg.AssetCheckResult:
-    """Whether every ingested window still has the position that was ingested. Compares no rows, so needs no Spark."""
+    """The check that every ingested window still has its position. Compares no rows, so needs no Spark."""
     return _new_verdict(look, [])
 
 

@@ -19,7 +19,7 @@ REPAIR = "repair"
 
 
 def rollback(look: Observation) -> dg.AssetCheckResult:
-    """Whether the last load of any window is undone; ERROR if so."""
+    """The check that the last load of no window is undone; ERROR if one is."""
     found = undone_windows(look.instance, look.table, look.lake, look.progress, look.now)
     lost = found.windows
     metadata: dict[str, dg.MetadataValue] = {"windows_undone": dg.MetadataValue.int(len(lost))}

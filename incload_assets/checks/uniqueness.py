@@ -25,7 +25,7 @@ SAMPLED = 10
 
 
 def uniqueness(spark: SparkSession, table: Table, lake: Lake) -> dg.AssetCheckResult:
-    """Whether keys and unique columns are unique across all partitions; ERROR if not."""
+    """The check that keys and unique columns are unique across all partitions; ERROR if not."""
     uri = lake.table_uri(table.key.path)
     version = lake.version(uri)
     if version is None:

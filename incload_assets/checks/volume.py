@@ -49,7 +49,7 @@ class Expected:
 
 
 def volume(look: Observation) -> dg.AssetCheckResult:
-    """Whether the latest closed windows have the usual size; passes while there is too little history."""
+    """The check that the latest closed windows have the usual size; passes while there is too little history."""
     sizes = _sizes(look)
     validated, odd = [], []
     for number in range(max(MIN_HISTORY, len(sizes) - COMPARED), len(sizes)):

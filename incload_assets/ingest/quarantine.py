@@ -1,4 +1,4 @@
-"""What stops a load although its source could be read: too many rejected rows, or fields that nobody declared."""
+"""The limits that stop a load although its source can be read: too many rejected rows, undeclared fields."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -14,14 +14,14 @@ SHOWN_FIELDS = 10
 
 
 def is_tolerated(table: Table, rows: int, rejected: int) -> bool:
-    """Whether the number of rejected rows is within the table's threshold."""
+    """True if the number of rejected rows is within the table's threshold."""
     limit = table.quarantine
     too_many = limit.max_rows is not None and rejected > limit.max_rows
     return not rejected or not (too_many or rejected > limit.max_share * rows)
 
 
 def is_nothing_else(rows: int, rejected: int) -> bool:
-    """Whether a window has rejected rows only, so that its source may hold other records than the declaration says."""
+    """True if a window has rejected rows only, so that its source may hold other records than the declaration says."""
     return rejected == rows > 0
 
 

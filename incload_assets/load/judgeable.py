@@ -1,4 +1,4 @@
-"""Which rejected rows can be judged again, and the records of their payloads."""
+"""The rejected rows that can be judged again, and the records of their payloads."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -18,7 +18,7 @@ def fields_of_payloads(table: Table) -> list[str]:
 
 
 def can_be_judged(table: Table) -> Column:
-    """Whether a rejected row keeps the whole record: it could be parsed, or it is JSON, which shows by itself."""
+    """True if a rejected row keeps the whole record: it could be parsed, or it is JSON, which shows by itself."""
     if table.contract.protections:
         return is_kept_protected()
     first = F.element_at("_reasons", 1)

@@ -13,7 +13,7 @@ from resources.lake import Lake
 
 
 def is_pending(window: WindowProgress) -> bool:
-    """Whether the source holds data for a window that is neither loaded nor being loaded."""
+    """True if the source holds data for a window that is neither loaded nor being loaded."""
     return window.position is not None and window.status in ("missing", "failed", "drifted")
 
 

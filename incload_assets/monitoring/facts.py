@@ -65,7 +65,7 @@ class Watch:
 
 @dataclass(frozen=True, kw_only=True)
 class TableFacts:
-    """What storage says about one table.
+    """The facts that storage has about one table.
 
     Args:
         table: The declaration.
@@ -107,7 +107,7 @@ class TableFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What storage says about all tables at an instant.
+    """The facts that storage has about all tables at an instant.
 
     Args:
         at: The instant, aware.

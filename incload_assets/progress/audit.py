@@ -127,7 +127,7 @@ class Last(NamedTuple):
 
 
 class Anchor(NamedTuple):
-    """What an entry ``expire`` tells of the entries that were removed at the beginning of the chain.
+    """The account in an entry ``expire`` of the entries that were removed at the beginning of the chain.
 
     Args:
         through: The number of the last one removed.
@@ -152,7 +152,7 @@ def anchor_in(entry: AuditEntry) -> Anchor | None:
 
 
 def actor_of(run: dg.DagsterRun | None = None) -> str:
-    """Who acts: the user whom Dagster knows, the person who started the CI, or the operating system's user."""
+    """The person who acts: the user whom Dagster knows, who started the CI, or the operating system's user."""
     tags = run.tags if run is not None else {}
     named = tags.get(_USER_TAG) or next((os.environ[name] for name in _CI if os.environ.get(name)), "")
     return named or getpass.getuser()

@@ -64,5 +64,5 @@ def named(known: Mapping[str, T], *names: str, whose: str = "tables") -> list[T]
 
 
 def is_by_hand(run: dg.DagsterRun) -> bool:
-    """Whether a person has launched a run, and not a schedule."""
+    """True if a person has launched a run, and not a schedule."""
     return SCHEDULE_NAME_TAG not in run.tags

@@ -148,7 +148,7 @@ def _closed(era: Era, records: Mapping[str, WindowRecord]) -> ClosedEra:
 
 
 def forgotten_loads(windows: Mapping[str, int]) -> tuple[str, str]:
-    """What happened if logs have loads that Dagster does not know, and the remedy.
+    """The finding that logs have loads that Dagster does not know, and its remedy.
 
     Args:
         windows: Number of such windows by table; at least one table.

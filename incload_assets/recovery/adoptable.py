@@ -1,4 +1,4 @@
-"""Whether a Delta table that no load has made can be adopted: its keys, columns, layout, features and writers."""
+"""The examination of a Delta table that no load has made, for adoption: keys, columns, layout, features and writers."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -55,7 +55,7 @@ _REASONS = {
 
 @dataclass
 class Findings:
-    """What the examination of a table found.
+    """The findings of the examination of a table.
 
     Args:
         rows: Number of rows.

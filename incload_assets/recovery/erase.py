@@ -86,7 +86,7 @@ class Eraser:
     patience: timedelta = timedelta(minutes=10)
 
     def plan(self) -> Erasure:
-        """What an erasure would find; nothing is changed."""
+        """The findings that an erasure would have; nothing is changed."""
         check_fingerprints(self.fingerprints)
         listed, tables = DenyList(self.fingerprints), {}
         for load in self._loads():

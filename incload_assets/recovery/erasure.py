@@ -45,7 +45,7 @@ class Erasure:
 
     @property
     def is_proven(self) -> bool:
-        """Whether every file was read, and none has a trace."""
+        """True if every file was read, and none has a trace."""
         return not (self.traces.found or self.traces.unreadable)
 
     def lines(self, *, planned: bool = False) -> Iterator[str]:

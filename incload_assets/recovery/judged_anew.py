@@ -101,7 +101,7 @@ class JudgedAnew:
 
 
 def judge_anew(load: LoadContext, last: int) -> JudgedAnew:
-    """What the present contract makes of the rows of the windows landed last; nothing is written.
+    """The verdicts of the present contract about the rows of the windows landed last; nothing is written.
 
     Args:
         load: The context of the table.

@@ -15,7 +15,7 @@ SHOWN_WINDOWS = 5
 
 
 def counts_of(window: WindowPlan) -> str:
-    """What the load of a window would do, in one line.
+    """The effect of the load of a window, in one line.
 
     Example:
         >>> counts_of(WindowPlan("2026-01-03", again=True))
@@ -33,7 +33,7 @@ def counts_of(window: WindowPlan) -> str:
 
 
 def notes_of(window: WindowPlan) -> Iterator[str]:
-    """What follows from the load of a window, one line each."""
+    """The consequences of the load of a window, one line each."""
     if window.moved:
         keys = "key has its row" if window.moved == 1 else "keys have their rows"
         yield f"{window.moved} {keys} in another partition of the table"

@@ -39,7 +39,7 @@ WHOLE = {
 
 @dataclass(frozen=True)
 class Gathered:
-    """What one gathering found.
+    """The result of one gathering.
 
     Args:
         facts: The facts; None if they could not be gathered.

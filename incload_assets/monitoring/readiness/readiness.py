@@ -1,4 +1,4 @@
-"""Whether a table is ready for production: a list of requirements, each with its remedy."""
+"""The readiness of a table for production: a list of requirements, each with its remedy."""
 
 import re
 import tempfile
@@ -65,7 +65,7 @@ class Circumstances:
 
     @property
     def own(self) -> TableFacts:
-        """What storage says about the table."""
+        """The facts that storage has about the table."""
         return self.facts.tables[self.table.name]
 
     @property
@@ -76,7 +76,7 @@ class Circumstances:
 
 @dataclass(frozen=True)
 class Finding:
-    """Whether a requirement is met.
+    """The finding about a requirement: it is met, or it is not.
 
     Args:
         passed: Whether it is.

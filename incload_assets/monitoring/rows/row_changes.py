@@ -68,7 +68,7 @@ class Logged:
 
 @dataclass(frozen=True)
 class Fate:
-    """What became of a change.
+    """The fate of a change.
 
     Args:
         what: In a word.
@@ -83,7 +83,7 @@ class Fate:
 
 @dataclass
 class Outcome:
-    """What some changes make of the table.
+    """The rows that some changes make.
 
     Args:
         fates: What became of each change.

@@ -1,4 +1,4 @@
-"""What became of the changes of one row, by the rules of its table's write strategy, computed without Spark.
+"""The fates of the changes of one row, by the rules of its table's write strategy, computed without Spark.
 
 The rules are those of :mod:`incload_assets.writes`, for the few changes of one row in memory. Tests compare what they
 say with tables that real loads have made.
@@ -34,7 +34,7 @@ _REPEATED = "the same change is there already"
 
 
 def outcome_of(table: Table, changes: Sequence[Logged], present: Sequence[Row], extracts: Extracts) -> Outcome:
-    """What the changes of one row, or of rows that belong together, make of the table.
+    """The rows that the changes of one row, or of rows that belong together, make.
 
     Args:
         table: The declaration.

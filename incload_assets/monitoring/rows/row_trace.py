@@ -255,7 +255,7 @@ class _Look:
         return list(rows_where(self.log, {"_kind": [REJECTED]}, empty, columns=["_window"])["_window"].to_pylist())
 
     def notes(self, changes: Sequence[Logged]) -> Iterable[str]:
-        """What the trace does not tell."""
+        """The limits of the trace, a line for each."""
         if count := len(self._unreadable()):
             yield (
                 f"{several(count, 'rejected row')} of the table cannot be found by a key, because their "

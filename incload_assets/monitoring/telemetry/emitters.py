@@ -1,4 +1,4 @@
-"""Where new rows of ``_loads`` are sent to: traces and lineage, each only where the environment names a receiver.
+"""The receivers of new rows of ``_loads``: traces and lineage, each only where the environment names one.
 
 Rows matter more than what is made of them: a receiver that is down, slow or wrong costs a warning, never a row. What it
 did not take is not sent again by itself; all of it is in ``_loads`` and can be sent again by hand, with the same
