@@ -1,14 +1,16 @@
 """Everything that metrics are made of, gathered from storage: no source is read, and no Spark is needed."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
 from dagster._core.definitions.run_request import InstigatorType  # these have no public names
 from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
+from dagster._core.scheduler.instigation import InstigatorState
 from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
 
 from incload_assets.checks.registry import check_names
@@ -23,6 +25,7 @@ from incload_assets.progress.pause import Pause, pauses
 from incload_assets.progress.request_tags import TABLE_TAG
 from incload_assets.progress.silence import ALL, silence_of, silences
 from incload_assets.progress.verdicts import last_verdict, seen_at, verdict_at
+from resources.failures import masked
 from resources.lake import Lake
 from resources.settings import current_settings
 
@@ -55,12 +58,19 @@ class Watch:
         tick: When it last ran, aware; None if never.
         success: When it last ran without an error.
         seen: What its last successful tick saw.
+        trouble: Why its last tick failed, with the remedy; empty if it did not, or nobody knows.
     """
 
     running: bool = True
     tick: datetime | None = None
     success: datetime | None = None
     seen: Observed | None = None
+    trouble: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """True if its last tick did not end well."""
+        return self.tick is not None and (self.success is None or self.success < self.tick)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,8 +205,17 @@ def watches(instance: dg.DagsterInstance) -> dict[str, Watch]:
         )
         before = found.get(state.instigator_name)
         if before is None or (watch.tick is not None and (before.tick is None or watch.tick > before.tick)):
-            found[state.instigator_name] = watch
+            found[state.instigator_name] = replace(watch, trouble=_trouble(instance, state)) if watch.failed else watch
     return found
+
+
+def _trouble(instance: dg.DagsterInstance, state: InstigatorState) -> str:
+    """The innermost cause of the failure of a sensor's last tick."""
+    ticks = instance.get_ticks(state.instigator_origin_id, state.selector_id, limit=1)
+    error = ticks[0].error if ticks else None
+    while error is not None and error.cause is not None:
+        error = error.cause
+    return "" if error is None else masked(re.sub(r"^[\w.]+: ", "", error.message.strip(), count=1))
 
 
 def _instant(seconds: float | None) -> datetime | None:

@@ -96,8 +96,9 @@ def _sensor(facts: TableFacts, at: datetime) -> Child:
         return element("strong", marked("off"), class_="worry")
     if watch.tick is None:
         return "on, has not run yet"
-    if watch.success is None or watch.success < watch.tick:
-        return element("strong", marked("its last look at the source failed"), class_="worry")
+    if watch.failed:
+        why = f": {watch.trouble}" if watch.trouble else ""
+        return element("strong", marked(f"its last look at the source failed{why}"), class_="worry")
     return joined("looked ", since(watch.tick, at))
 
 

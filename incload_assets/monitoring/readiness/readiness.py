@@ -282,13 +282,14 @@ def _personal(around: Circumstances) -> Finding:
 
 def _sensor(around: Circumstances) -> Finding:
     watch = around.own.watch
+    trouble = f"; its last tick failed: {watch.trouble}" if watch.trouble else ""
     if not watch.running:
         return Finding(False, "it is off, or no daemon has seen it")
     if watch.success is None:
-        return Finding(False, "it has not succeeded yet")
+        return Finding(False, f"it has not succeeded yet{trouble}")
     quiet = around.at - watch.success
     allowed = max(ALIVE, 2 * around.table.interval)
-    return Finding(quiet <= allowed, f"it succeeded {spoken(quiet)} ago")
+    return Finding(quiet <= allowed, f"it succeeded {spoken(quiet)} ago{trouble}")
 
 
 def _daemon(around: Circumstances) -> Finding:
