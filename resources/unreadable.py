@@ -156,7 +156,7 @@ def cut_at_a_line(files: pafs.FileSystem, uri: str, version: int, count: int, si
     try:
         actions = [json.loads(line) for line in _text(files, commit.path).splitlines()]
         known = json.loads(_text(files, sums.path)) if sums.is_file else {}
-    except ValueError:  # Spark does without a damaged sum, and so do we
+    except (ValueError, FileNotFoundError):  # a damaged sum, which Spark ignores, too; or a log that is cleaned up now
         return None
     info: dict[str, str] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
     whole = bool(actions)

@@ -78,7 +78,12 @@ def trace(
 
 
 def _shown(value: object, operation: str) -> str:
-    """A value of a change's sequence; a withdrawn change has none."""
+    """A value of a change's sequence; a withdrawn change has none.
+
+    Example:
+        >>> _shown(None, "withdrawn"), _shown(None, "upsert"), _shown(3, "upsert")
+        ('', 'NULL', '3')
+    """
     from rich.markup import escape
 
     if value is None:
