@@ -39,7 +39,7 @@ class IncrementalLoadError(Exception):
     """
 
     transient: ClassVar[bool] = False
-    """Whether the same load may succeed a little later with nothing changed by a person."""
+    """True if the same load may succeed a little later with nothing changed by a person."""
 
     def __init__(self, problem: str, *, rule: str | None = None, remedy: str | None = None) -> None:
         self.problem, self.rule, self.remedy = problem, rule, remedy
@@ -88,7 +88,7 @@ class WindowHeld(IncrementalLoadError):
 
 
 class CannotUndo(IncrementalLoadError):
-    """What a window held before is not kept, or there is nothing to undo."""
+    """The former content of a window is not kept, or there is nothing to undo."""
 
 
 class SchemaMismatch(IncrementalLoadError):

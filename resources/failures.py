@@ -104,7 +104,7 @@ def masked(text: str) -> str:
 
 
 def is_connection_lost(error: BaseException) -> bool:
-    """Whether Spark, or this session of it, is gone; the same load may succeed on a new one."""
+    """True if Spark, or this session of it, is gone; the same load may succeed on a new one."""
     return bool(re.search(_CONNECTION_LOST, _told(error)))
 
 

@@ -21,7 +21,7 @@ from resources.errors import IncrementalLoadError
 from resources.failures import translate
 from resources.object_store import S3Endpoint
 from resources.settings import Settings
-from resources.unreadable import LOG_FOLDER, unreadable, with_features, without_commits
+from resources.unreadable import LOG_FOLDER, cut_at_a_line, unreadable, with_features, without_commits
 
 CUTS_FOLDER = "_cuts"
 """Folder under the lake's root with the window bounds of tables whose sources have no reliable times."""
@@ -161,6 +161,12 @@ class Lake:
             raise without_commits(uri, names)
         if table is not None and (error := with_features(uri, table.protocol().reader_features or ())) is not None:
             raise error
+        if table is not None:
+            stored = data_files(table)
+            with self.files(uri) as files:
+                cut = cut_at_a_line(files, uri, table.version(), stored.num_rows, bytes_of(stored))
+            if cut is not None:
+                raise cut
         return table
 
     def strangers(self, uri: str) -> list[str]:

@@ -52,7 +52,7 @@ class S3Endpoint:
 
     @property
     def tls(self) -> bool:
-        """Whether the connection is encrypted."""
+        """True if the connection is encrypted."""
         return not (self.url or "").startswith("http://")
 
     def check(self, doing: str) -> None:
@@ -86,5 +86,5 @@ class S3Endpoint:
 
 
 def is_s3(path: str) -> bool:
-    """Whether a full path, as templates produce it, is on S3."""
+    """True if a full path, as templates produce it, is on S3."""
     return path.startswith("s3://")

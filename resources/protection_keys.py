@@ -82,7 +82,7 @@ def own_erasure_key() -> Path:
 
 
 def token_prefix(name: str, key: bytes) -> str:
-    """What all tokens under a key begin with: the key's name, its identifier and a colon."""
+    """The beginning of all tokens under a key: the key's name, its identifier and a colon."""
     return f"{name}-{key_id(key)}:"
 
 

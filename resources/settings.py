@@ -164,7 +164,7 @@ class Settings(BaseSettings):
 
     @property
     def uses_s3(self) -> bool:
-        """Whether Spark needs the S3 jars."""
+        """True if Spark needs the S3 jars."""
         roots = (self.landing_root, self.lake_root, self.person_keys_root or "")
         return self.s3 or any(root.startswith(("s3://", "s3a://")) for root in roots)
 

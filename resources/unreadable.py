@@ -14,6 +14,8 @@ from resources.failures import Fault, first_match, masked
 LOG_FOLDER = "_changes"
 """Folder under the lake's root with the change log of each table."""
 _COMMITS = "_delta_log"
+_LOOKED_AT = 1 << 20
+"""Bytes of the largest commit that is read whenever its table is opened to see whether it is whole."""
 READER_FEATURES = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "deletionVectors", "columnMapping"})
 """The reader features of Delta tables that readers of the loader know; a table that maps columns is not adopted."""
 _FORMAT = "incload reads the features of Delta tables that its version of deltalake knows, and its loads add no others"
@@ -62,7 +64,7 @@ _FAULTS = (
 
 
 def afresh(uri: str) -> str:
-    """What can be done about a table or a log without a copy of it; empty if nothing can."""
+    """The remedy for a table or a log without a copy of it; empty if there is none."""
     if f"/{LOG_FOLDER}/" in uri:
         return (
             f", or remove all of {uri} where the source still holds everything: its partitions are then asked for, and "
@@ -137,6 +139,39 @@ def without_commits(uri: str, names: Sequence[str]) -> LakeUnreadable:
     )
 
 
+def cut_at_a_line(files: pafs.FileSystem, uri: str, version: int, count: int, size: int) -> LakeUnreadable | None:
+    """The error for a newest commit that lacks lines at its end, which readers do not notice; None if it lacks none.
+
+    Args:
+        files: The files below the URI.
+        uri: The table's URI.
+        version: The version that was read.
+        count: Number of its data files, which Spark writes into a file beside its commit.
+        size: Their total bytes, which it writes there, too.
+    """
+    name = f"{version:020d}.json"
+    commit, sums = files.get_file_info([f"{_COMMITS}/{name}", f"{_COMMITS}/{version:020d}.crc"])
+    if not commit.is_file or commit.size > _LOOKED_AT:
+        return None
+    try:
+        actions = [json.loads(line) for line in _text(files, commit.path).splitlines()]
+        known = json.loads(_text(files, sums.path)) if sums.is_file else {}
+    except (ValueError, FileNotFoundError):  # a damaged sum, which Spark ignores, too; or a log that is cleaned up now
+        return None
+    info: dict[str, str] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+    whole = bool(actions)
+    if known.get("txnId") and known["txnId"] == info.get("txnId"):
+        whole = (known["numFiles"], known["tableSizeBytes"]) == (count, size)
+    elif "/_" in uri and info.get("operation") == "WRITE" and "delta-rs" in info["engineInfo"]:
+        whole = "txn" in actions[-1]  # the fence, with which all writes to the lake's own tables end
+    return None if whole else _torn(uri, name, newest=True)
+
+
+def _text(files: pafs.FileSystem, path: str) -> str:
+    with files.open_input_stream(path) as stream:
+        return str(stream.read().decode())
+
+
 def _damage(files: pafs.FileSystem, uri: str) -> LakeUnreadable | None:
     """The damaged or missing file among a table's commits and checkpoints; None if none is found."""
     try:
@@ -167,13 +202,14 @@ def _damage(files: pafs.FileSystem, uri: str) -> LakeUnreadable | None:
 def _torn(uri: str, name: str, *, newest: bool) -> LakeUnreadable:
     file = f"{uri}/{_COMMITS}/{name}"
     rule = "a commit is one whole JSON object in each line"
+    is_of_table = bool(afresh(uri))
     if newest and int(name[:20]) > 0:
         return LakeUnreadable(
             f"{described(uri)} cannot be read: {file}, its newest commit, is cut or damaged",
             rule=f"{rule}; no later commit builds on the newest one",
             remedy="restore the file from a copy of the lake; without one, stop the loads, see that no later commit is "
-            "there, and remove it with its .crc file: the table is then as it was before that commit, incload doctor "
-            "names the partitions that it lost, and incload load loads them again",
+            "there, and remove it with its .crc file: the table is then as it was before that commit"
+            + (", incload doctor names the partitions that it lost, and incload load loads them again" * is_of_table),
         )
     why = "later commits build on it" if not newest else "it is the only one"
     return LakeUnreadable(
@@ -197,9 +233,8 @@ def _bad_checkpoint(uri: str, name: str, commits: Sequence[str], what: str) -> L
 
 def _is_whole(files: pafs.FileSystem, name: str) -> bool:
     try:
-        with files.open_input_stream(f"{_COMMITS}/{name}") as stream:
-            lines = stream.read().decode().splitlines()
-        return all(isinstance(json.loads(line), dict) for line in lines if line.strip())
+        lines = _text(files, f"{_COMMITS}/{name}").splitlines()
+        return bool(lines) and all(isinstance(json.loads(line), dict) for line in lines if line.strip())
     except ValueError:  # no JSON, no text
         return False
 

@@ -311,7 +311,7 @@ def test_the_check_of_ones_own_finds_a_silent_source() -> None:
         windows = [SimpleNamespace(key=f"{end}", window=SimpleNamespace(end=end)) for end in ends]
         controls = {window.key: SimpleNamespace(rows_read=count) for window, count in zip(windows, rows, strict=True)}
         table = SimpleNamespace(key=dg.AssetKey("orders"))
-        look = SimpleNamespace(progress=windows, controls=controls, now=ends[-1], table=table)
+        look = SimpleNamespace(progress=windows, controls=controls, now=ends[-1], table=table, trouble=None)
         result = names["silence"](look)
         assert isinstance(result, dg.AssetCheckResult)
         return result

@@ -238,7 +238,7 @@ EXPECTED = {
     "incload pause payments --until 2h --because the bank is migrating": Outcome("payments is paused by ada"),
     "incload resume payments": Outcome("payments is loaded again; it was paused by ada"),
     "incload doctor": Outcome("3 tables examined: Dagster, logs, tables and lake agree"),
-    "incload doctor payments": Outcome("1 tables examined: Dagster, logs, tables and lake agree"),
+    "incload doctor payments": Outcome("1 table examined: Dagster, logs, tables and lake agree"),
     "incload doctor --adopt-lake": Outcome("the lake .incload/lake is adopted for 0 of 3 tables"),
     "incload audit": Outcome("pause payments the bank is migrating"),
     "incload audit payments --since 7d": Outcome("replay payments 2026-01-05"),

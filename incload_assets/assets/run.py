@@ -56,6 +56,7 @@ from resources.errors import (
     SourceMissing,
     TablePaused,
 )
+from resources.wording import several
 
 MAX_RETRIES = 3
 FIRST_DELAY_SECONDS = 5.0
@@ -251,7 +252,7 @@ def _fail(context: dg.AssetExecutionContext, table: Table, failures: Mapping[str
     lines = "\n".join(f"- {key}: {error}" for key, error in failures.items())
     classes = {key: type(error).__name__ for key, error in failures.items()}
     raise dg.Failure(
-        description=f"{table.name}: {len(failures)} of {total} partitions not loaded\n{lines}",
+        description=f"{table.name}: {len(failures)} of {several(total, 'partition')} not loaded\n{lines}",
         metadata={
             **{key: dg.MetadataValue.text(str(error)) for key, error in failures.items()},
             ERROR_CLASSES: dg.MetadataValue.json(classes),

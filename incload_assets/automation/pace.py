@@ -21,7 +21,7 @@ class Pace:
         self._due = time.monotonic()
 
     def is_due(self) -> bool:
-        """Whether a full check is due."""
+        """True if a full check is due."""
         return time.monotonic() >= self._due
 
     def took(self, seconds: float) -> None:

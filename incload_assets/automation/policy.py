@@ -7,8 +7,8 @@ from math import inf
 
 from incload_assets.automation.attempts import Attempt, Outcome
 from incload_assets.automation.repairs import is_repair
+from incload_assets.load.pending import is_pending
 from incload_assets.load.range_fences import WINDOWS_AT_ONCE
-from incload_assets.progress.pending import is_pending
 from incload_assets.progress.progress import WindowProgress
 from incload_assets.progress.request_tags import Ask
 

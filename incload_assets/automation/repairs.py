@@ -17,7 +17,7 @@ from incload_assets.progress.verdicts import last_finding, last_verdict
 
 
 def is_repair(fingerprint: str | None) -> bool:
-    """Whether a window was requested because of a finding, and not because of its source's position."""
+    """True if a window was requested because of a finding, and not because of its source's position."""
     return fingerprint is not None and fingerprint.startswith(REPAIR_PREFIX)
 
 

@@ -15,16 +15,17 @@ from incload_assets.automation.repairs import with_repairs
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.load.faults import of_table
+from incload_assets.load.pending import is_pending
 from incload_assets.load.range_fences import WINDOWS_AT_ONCE
 from incload_assets.progress.lake_identity import REMEDY, mistaken
 from incload_assets.progress.lateness import lateness_of
 from incload_assets.progress.observed import observation, observed_in
 from incload_assets.progress.pause import pause_of
-from incload_assets.progress.pending import is_pending
 from incload_assets.progress.progress import WindowProgress, progress_of
 from incload_assets.progress.request_tags import Ask, tags_of
 from incload_assets.progress.run_tags import PRIORITY_TAG
 from resources.lake import Lake
+from resources.wording import several
 
 URGENT = timedelta(minutes=15)
 """A table that may be no later than this is loaded before others that wait for a slot; its backlog is not."""
@@ -74,7 +75,7 @@ def source_sensor(
         seen = observation(table, progress, late, planned.stopped, observed_in(context.cursor), at)
         context.update_cursor(seen.as_text())
         if (paused := pause_of(lake, table.name, at)) is not None:
-            waiting = f"{len(planned.asks)} windows wait for its end; " if planned.asks else ""
+            waiting = f"waiting for its end: {several(len(planned.asks), 'window')}; " if planned.asks else ""
             return dg.SkipReason(f"{table.name} is {paused}; {waiting}{summary(table, progress, planned, newest)}")
         if planned.asks and (why := mistaken(context.instance, table, lake)) is not None:
             return dg.SkipReason(f"{table.name}: nothing is requested, because {why}. What to do: set {REMEDY}.")
@@ -114,7 +115,7 @@ def look(
 
 
 def is_new(window: WindowProgress, at: datetime) -> bool:
-    """Whether a window is over, its source holds data, and no load ever succeeded or failed."""
+    """True if a window is over, its source holds data, and no load ever succeeded or failed."""
     return window.status == "missing" and window.window.end <= at
 
 

@@ -23,7 +23,7 @@ CHANGES = (*UPSERTS, DELETE, *EMPTIES)
 
 
 def sets(name: str) -> Column:
-    """Whether a change sets a column: all columns except those in ``_unset``."""
+    """True if a change sets a column: all columns except those in ``_unset``."""
     return ~F.coalesce(F.array_contains("_unset", name), F.lit(False))
 
 

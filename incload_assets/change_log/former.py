@@ -66,7 +66,7 @@ class FormerFile:
 
 @dataclass(frozen=True)
 class FormerLanding:
-    """What a window held.
+    """The former content of a window.
 
     Args:
         window: The partition key.

@@ -25,17 +25,17 @@ _ID = 64
 
 
 def is_expired() -> Column:
-    """Whether the payload of a row of the log was removed at the end of its lifetime."""
+    """True if the payload of a row of the log was removed at the end of its lifetime."""
     return F.coalesce(F.col("_payload").rlike(f"^{EXPIRED}( [0-9a-f]{{{_ID}}})?$"), F.lit(False))
 
 
 def keeps_payload() -> Column:
-    """Whether a row of the log has its payload."""
+    """True if a row of the log has its payload."""
     return F.col("_payload").isNotNull() & ~is_expired()
 
 
 def expired_payload(row_id: Column | None = None) -> Column:
-    """What takes the place of a payload.
+    """The mark that takes the place of a payload.
 
     Args:
         row_id: The identifier of a row that a person has decided about, see

@@ -86,7 +86,7 @@ class ReadView:
 
     @property
     def replaced(self) -> bool:
-        """Whether an ingestion of the windows removed rows."""
+        """True if an ingestion of the windows removed rows."""
         return any(control.replaced for control in self.controls.values())
 
     @property

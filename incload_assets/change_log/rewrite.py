@@ -19,6 +19,7 @@ from incload_assets.change_log.payloads import instant
 from incload_assets.change_log.staged import FOLDER, StagedFile, remove_files, write_parquet, written_files
 from resources.errors import IncrementalLoadError
 from resources.lake import data_files, rows_of
+from resources.wording import several
 
 REWRITES = "rewrites the log: "
 """Beginning of the messages of such commits in the log's history."""
@@ -90,7 +91,7 @@ def _is_there(now: DeltaTable, before: DeltaTable, written: Sequence[StagedFile]
 def _check_count(load: LoadContext, expected: int, written: int) -> None:
     if expected and expected != written:
         raise IncrementalLoadError(
-            f"{load.table.name}: a rewrite of its log made {written} rows of {expected}",
+            f"{load.table.name}: a rewrite of its log made {several(written, 'row')} of {expected}",
             rule="every row stays in its window; nothing was committed",
             remedy="find out what else writes the log, and try again",
         )

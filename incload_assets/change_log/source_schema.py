@@ -1,4 +1,4 @@
-"""What the rows of a window tell about their source's schema: fields outside the contract, values of another type.
+"""The schema of a source as the rows of a window show it: fields outside the contract, values of another type.
 
 The log keeps fields outside the contract beside each row, as a JSON object, and of a rejected row the reasons. Names,
 numbers of rows and the forms of values are taken from both; no value is.
@@ -54,7 +54,7 @@ class Seen:
 
 @dataclass
 class WindowSchema:
-    """What the rows of one window tell.
+    """The schema that the rows of one window show.
 
     Args:
         unknown: Fields that the contract did not declare when the window was landed, by name.
@@ -74,7 +74,7 @@ class WindowSchema:
 
     @classmethod
     def of_plain(cls, plain: list[Any]) -> "WindowSchema":
-        """What :meth:`as_plain` returned."""
+        """The schema of which :meth:`as_plain` returned this form."""
         if not plain:
             return cls()
         return cls(
@@ -105,7 +105,7 @@ def files_by_window(log: DeltaTable) -> dict[str, tuple[str, int]]:
 
 
 def schemas_of(log: DeltaTable, windows: Collection[str], columns: Collection[str]) -> dict[str, WindowSchema]:
-    """What the rows of windows tell, by partition key; of every window that is asked for.
+    """The schemas that the rows of windows show, by partition key; of every window that is asked for.
 
     Files without rescued fields and rejected rows are left out by the ranges in their footers.
 

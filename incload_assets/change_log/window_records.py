@@ -139,16 +139,16 @@ class WindowRecord:
     content: int | None = None
 
     def differs_from(self, other: "WindowRecord") -> bool:
-        """Whether two landings of a window may hold other changes or other rejected records."""
+        """True if two landings of a window may hold other changes or other rejected records."""
         return self.content is None or self.content != other.content
 
     @property
     def is_withdrawn(self) -> bool:
-        """Whether the first load of the window was undone, so that it holds nothing."""
+        """True if the first load of the window was undone, so that it holds nothing."""
         return self.fingerprint == WITHDRAWN
 
     def rests_at(self, position: Position | None, checkpoint: str | None) -> bool:
-        """Whether the window is held at a position of the source, with no undo left to complete.
+        """True if the window is held at a position of the source, with no undo left to complete.
 
         An undo that is not checkpointed is left to be completed.
 
@@ -160,7 +160,7 @@ class WindowRecord:
         return hold is not None and self.is_held_at(position) and (not hold.undone or self.fingerprint == checkpoint)
 
     def is_held_at(self, position: Position | None) -> bool:
-        """Whether the window is held while the source is at a position; None: the source holds nothing."""
+        """True if the window is held while the source is at a position; None: the source holds nothing."""
         return self.hold is not None and position is not None and position.fingerprint == self.hold.fingerprint
 
     @property

@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from incload_assets.change_log.log import ChangeLog
-from incload_assets.checks.observation import Observation, several
+from incload_assets.checks.observation import Observation
 from incload_assets.checks.source_comparison import (
     Content,
     content_of,
@@ -20,6 +20,7 @@ from incload_assets.declaration.window import Window
 from incload_assets.load.error_translation import told
 from incload_assets.load.reconcile import Evidence, unsigned
 from resources.errors import IncrementalLoadError
+from resources.wording import several
 
 LOOKS = 3
 
@@ -51,7 +52,7 @@ class Compared:
 
     @property
     def differs(self) -> bool:
-        """Whether the source returns other rows than the log has, although its position is the same."""
+        """True if the source returns other rows than the log has, although its position is the same."""
         return self.source != self.log
 
     @property

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from incload_assets.change_log.change import DELETE, UPSERTS, sets
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.checks.kinds import TableCheck
-from incload_assets.checks.observation import records, several, verdict
+from incload_assets.checks.observation import records, verdict
 from incload_assets.contract.contract import MASK
 from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import col, content_hash_sql
@@ -19,6 +19,7 @@ from incload_assets.sources.several import Several
 from incload_assets.sources.several_rows import NAME as SOURCE_NAME
 from incload_assets.sources.several_rows import PRIORITY, source_of
 from resources.lake import Lake
+from resources.wording import several
 
 NAME = "conflicts"
 DESCRIPTION = "No two sources of the table have different values for one key at the same position."
@@ -27,7 +28,7 @@ SAMPLED = 10
 
 
 def can_conflict(table: Table) -> bool:
-    """Whether two sources can have different values for one key at the same position."""
+    """True if two sources can have different values for one key at the same position."""
     return bool(isinstance(table.source, Several) and table.changes.keys and table.changes.sequence_by)
 
 

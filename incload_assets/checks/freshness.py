@@ -3,9 +3,10 @@
 import dagster as dg
 
 from incload_assets.checks.kinds import LightCheck
-from incload_assets.checks.observation import Observation, result, spoken
+from incload_assets.checks.observation import Observation, result
 from incload_assets.progress.lateness import Lateness, lateness_of
 from incload_assets.progress.progress import WindowProgress
+from resources.wording import spoken
 
 NAME = "freshness"
 DESCRIPTION = "The latest due partition is loaded; an old backfill does not count, an idle source does."
@@ -21,7 +22,7 @@ _REMEDIES = {
 
 
 def freshness(look: Observation) -> dg.AssetCheckResult:
-    """Whether the latest due window is loaded; ERROR if it is late, WARN if its loads are paused."""
+    """The check that the latest due window is loaded; ERROR if it is late, WARN if its loads are paused."""
     table = look.table
     late = lateness_of(look.instance, table, look.progress, look.now)
     metadata: dict[str, dg.MetadataValue] = {"overdue_seconds": dg.MetadataValue.float(late.overdue.total_seconds())}

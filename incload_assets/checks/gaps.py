@@ -6,8 +6,9 @@ import dagster as dg
 
 from incload_assets.checks.closed import late_for_closed
 from incload_assets.checks.kinds import LightCheck
-from incload_assets.checks.observation import Observation, records, result, several, some
+from incload_assets.checks.observation import Observation, records, result
 from incload_assets.progress.progress import WindowProgress
+from resources.wording import several, some
 
 NAME = "gaps"
 DESCRIPTION = (
@@ -22,7 +23,7 @@ _WHY = {
 
 
 def gaps(look: Observation) -> dg.AssetCheckResult:
-    """Which due windows are not loaded; a window that a run is loading, or that is not due yet, is no gap."""
+    """The due windows that are not loaded; a window that a run is loading, or that is not due yet, is no gap."""
     first = next((place for place, w in enumerate(look.progress) if w.is_loaded or w.is_forgotten), None)
     failed = [w for w in look.progress if w.status == "failed"]
     holes = [] if first is None else [w for w in look.progress[first:] if _is_hole(look, w)]

@@ -5,8 +5,9 @@ from datetime import timedelta
 import dagster as dg
 
 from incload_assets.checks.kinds import LightCheck
-from incload_assets.checks.observation import Observation, result, several, spoken
+from incload_assets.checks.observation import Observation, result
 from resources.errors import IncrementalLoadError
+from resources.wording import several, spoken
 
 NAME = "headroom"
 DESCRIPTION = "Data that is not loaded yet has at least a quarter of the source's retention left."

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import dagster as dg
 
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.table import Table
-from incload_assets.progress.pause import Pause, pause_of
+from incload_assets.progress.pause import Pause, pauses
 from incload_assets.progress.progress import (
     SourceState,
     WindowProgress,
@@ -20,6 +20,8 @@ from incload_assets.progress.progress import (
 from resources.errors import IncrementalLoadError
 from resources.lake import Lake
 
+UNCHECKED = "source_unchecked"
+"""Metadata of results: why the source could not be checked; absent if it could."""
 LISTED = 100
 """The longest list that a result shows; its numbers always count everything."""
 
@@ -63,7 +65,7 @@ def look(instance: dg.DagsterInstance, table: Table, lake: Lake, now: datetime) 
         trouble = str(error)
         state = SourceState(windows_to_look_at(table, now), {}, ChangeLog(table, lake).controls())
     progress = progress_from(instance, table, state)
-    return Observation(table, lake, instance, now, state, progress, trouble, pause_of(lake, table.name, now))
+    return Observation(table, lake, instance, now, state, progress, trouble, pauses(lake, now).get(table.name))
 
 
 def result(
@@ -74,8 +76,9 @@ def result(
     metadata: Mapping[str, dg.MetadataValue] | None = None,
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.WARN,
 ) -> dg.AssetCheckResult:
-    """The result of one check of the observed table."""
-    return verdict(look.table, name, passed, description, metadata, severity)
+    """The result of one check of the observed table; it says, too, if the source could not be checked."""
+    trouble = {} if look.trouble is None else {UNCHECKED: dg.MetadataValue.text(look.trouble)}
+    return verdict(look.table, name, passed, description, {**(metadata or {}), **trouble}, severity)
 
 
 def verdict(
@@ -110,30 +113,3 @@ def _cell(value: object) -> str | int | float | bool:
     if value is None:
         return ""
     return value if isinstance(value, str | int | float | bool) else str(value)
-
-
-def spoken(length: timedelta) -> str:
-    """A length of time in words, in its two largest units.
-
-    Example:
-        >>> spoken(timedelta(days=1, hours=2, minutes=3))
-        '1 day 2 hours'
-    """
-    seconds = int(length.total_seconds())
-    parts = []
-    for unit, size in (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1)):
-        count, seconds = divmod(seconds, size)
-        if count:
-            parts.append(f"{count} {unit}{'s' if count > 1 else ''}")
-    return " ".join(parts[:2]) or "0 seconds"
-
-
-def several(count: int, noun: str) -> str:
-    """A count with its noun, for example ``1 window`` or ``3 windows``."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def some(keys: Sequence[str], limit: int = 5) -> str:
-    """The first keys, and how many more there are, as text."""
-    more = f" and {len(keys) - limit} more" if len(keys) > limit else ""
-    return ", ".join(keys[:limit]) + more

@@ -12,9 +12,10 @@ from incload_assets.change_log.change import REJECTED
 from incload_assets.change_log.decisions import discarded_rows
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.checks.kinds import LightCheck
-from incload_assets.checks.observation import Observation, records, result, several, some, spoken
+from incload_assets.checks.observation import Observation, records, result
 from resources.lake import data_files, files_in
 from resources.lake_rows import dataset_of
+from resources.wording import place_of, several, some, spoken
 
 NAME = "quarantine"
 DESCRIPTION = "Few rows of the recent windows break the contract, and no load stopped because of them."
@@ -122,7 +123,7 @@ def _reasons(look: Observation, keys: list[str]) -> dg.TableMetadataValue:
     places: dict[str, str] = {}
     for row in _sample(look, keys):
         source = row["_source"] or {}
-        place = f"{row['_window']}: {source.get('file')} row {source.get('row')}"
+        place = f"{row['_window']}: {place_of(source.get('file'), source.get('block'), source.get('row'))}"
         for reason in row["_reasons"] or ():
             kind = _QUOTED.sub(r"\1", reason)
             counts[kind] += 1

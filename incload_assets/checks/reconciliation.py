@@ -34,8 +34,9 @@ from incload_assets.checks.findings import (
     found_next,
     windows_in,
 )
-from incload_assets.checks.observation import Observation, records, several, some
+from incload_assets.checks.observation import Observation, records
 from incload_assets.declaration.window import Window
+from resources.wording import several, some
 
 NAME = "reconciliation"
 DESCRIPTION = "Source, change log and table agree when the source is read again; on demand or schedule, not with loads."
@@ -47,7 +48,7 @@ __all__ = ["REPAIR", "ReconciliationConfig", "chosen_windows", "first_verdict", 
 
 
 class ReconciliationConfig(dg.Config):
-    """Which ingested windows are compared row by row; positions are always compared for all windows."""
+    """The ingested windows to compare row by row; positions are always compared for all windows."""
 
     recent: int = Field(default=RECENT, ge=0, description="Number of newest ingested windows to compare.")
     partitions: list[str] = Field(default=[], description="Compare these partitions instead.")
@@ -80,7 +81,7 @@ def reconciliation(
     say: Callable[[str], None] = lambda _: None,
     known: Collection[str] = (),
 ) -> dg.AssetCheckResult:
-    """Whether source, log and table agree; ERROR if rows differ or keys are pending, WARN for drift alone.
+    """The check that source, log and table agree; ERROR if rows differ or keys are pending, WARN for drift alone.
 
     Args:
         spark: A session.
@@ -94,7 +95,7 @@ def reconciliation(
 
 
 def first_verdict(look: Observation) -> dg.AssetCheckResult:
-    """Whether every ingested window still has the position that was ingested. Compares no rows, so needs no Spark."""
+    """The check that every ingested window still has its position. Compares no rows, so needs no Spark."""
     return _new_verdict(look, [])
 
 
@@ -256,7 +257,8 @@ def _described(look: Observation, found: Found, compared: Sequence[Compared], wi
             "then set another code_version, which validates all rows again, and materialize these partitions."
         )
     if unreadable:
-        parts.append(f"The source could not be read again for {some(unreadable)}; the table below says why.")
+        why = next((f": {one.trouble}" for one in compared if one.trouble), "; the table below says why.")
+        parts.append(f"The source could not be read again for {some(unreadable)}{why}")
     if drifted:
         parts.append(
             f"{several(len(drifted), 'window')} changed at the source since the load: {some(drifted)}. What to do: "

@@ -7,9 +7,10 @@ check's last result.
 import dagster as dg
 
 from incload_assets.checks.kinds import LightCheck
-from incload_assets.checks.observation import Observation, records, result, several, some
+from incload_assets.checks.observation import Observation, records, result
 from incload_assets.progress.undone import CHECK as ROLLBACK
 from incload_assets.progress.undone import SEEN, undone_windows
+from resources.wording import several, some
 
 NAME = ROLLBACK
 DESCRIPTION = "The table is the one that was loaded: not restored to an older version, deleted or created again."
@@ -18,7 +19,7 @@ REPAIR = "repair"
 
 
 def rollback(look: Observation) -> dg.AssetCheckResult:
-    """Whether the last load of any window is undone; ERROR if so."""
+    """The check that the last load of no window is undone; ERROR if one is."""
     found = undone_windows(look.instance, look.table, look.lake, look.progress, look.now)
     lost = found.windows
     metadata: dict[str, dg.MetadataValue] = {"windows_undone": dg.MetadataValue.int(len(lost))}

@@ -11,11 +11,12 @@ from pyspark.sql import DataFrame, GroupedData, Row, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.checks.kinds import TableCheck
-from incload_assets.checks.observation import records, several, verdict
+from incload_assets.checks.observation import records, verdict
 from incload_assets.contract.contract import MASK
 from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import col
 from resources.lake import Lake
+from resources.wording import several
 
 NAME = "uniqueness"
 DESCRIPTION = "Every key, and every value declared unique, is in one row of the whole table."
@@ -24,7 +25,7 @@ SAMPLED = 10
 
 
 def uniqueness(spark: SparkSession, table: Table, lake: Lake) -> dg.AssetCheckResult:
-    """Whether keys and unique columns are unique across all partitions; ERROR if not."""
+    """The check that keys and unique columns are unique across all partitions; ERROR if not."""
     uri = lake.table_uri(table.key.path)
     version = lake.version(uri)
     if version is None:
@@ -45,7 +46,7 @@ def uniqueness(spark: SparkSession, table: Table, lake: Lake) -> dg.AssetCheckRe
             broken.append(f"{several(repeated, 'value')} of ({', '.join(columns)}) in {several(affected, 'row')}")
     if not broken:
         what = "key" if keys else "value"
-        return _result(table, True, f"{metadata['rows'].value:,} rows, no {what} twice.", metadata)
+        return _result(table, True, f"{several(total, 'row')}, no {what} twice.", metadata)
     return _result(
         table,
         False,

@@ -15,8 +15,9 @@ from statistics import median
 import dagster as dg
 
 from incload_assets.checks.kinds import LightCheck
-from incload_assets.checks.observation import Observation, records, result, several
+from incload_assets.checks.observation import Observation, records, result
 from incload_assets.declaration.window import Window
+from resources.wording import several
 
 NAME = "volume"
 DESCRIPTION = "The latest closed windows have about as many rows as similar windows (same weekday) before them."
@@ -48,7 +49,7 @@ class Expected:
 
 
 def volume(look: Observation) -> dg.AssetCheckResult:
-    """Whether the latest closed windows have the usual size; passes while there is too little history."""
+    """The check that the latest closed windows have the usual size; passes while there is too little history."""
     sizes = _sizes(look)
     validated, odd = [], []
     for number in range(max(MIN_HISTORY, len(sizes) - COMPARED), len(sizes)):

@@ -15,6 +15,7 @@ from incload_assets.writes.full_reload import FullReload
 from incload_assets.writes.merge import Merge
 from incload_assets.writes.snapshot import Snapshot
 from resources.lake import Lake, bytes_of, data_files
+from resources.wording import several
 
 LOADS = 30
 """The number of recent loads that are considered."""
@@ -98,8 +99,8 @@ read in full, FullReload() or Snapshot() would be cheaper'
     read, changed, seconds = (
         median(getattr(load, name) for load in loads) for name in ("rows_read", "changed", "seconds")
     )
-    about = f"a load reads {read:,.0f} rows (median of {len(loads)}) in {seconds:.1f} s"
-    whole = f"the whole table has {rows:,} rows in {size / 1e6:,.2f} MB"
+    about = f"a load reads {several(round(read), 'row')} (median of {len(loads)}) in {seconds:.1f} s"
+    whole = f"the whole table has {several(rows, 'row')} in {size / 1e6:,.2f} MB"
     if in_full:
         if changed <= FEW_CHANGES * rows and (size > SMALL_BYTES or seconds > SLOW_SECONDS):
             return f"{about} to change {changed:,.0f}, {whole}: Merge() of what changed would be cheaper"

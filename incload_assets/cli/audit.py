@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from resources.wording import several
+
 
 def audit(
     table: Annotated[str | None, typer.Argument(help="Name of a table; none: every table.")] = None,
@@ -77,7 +79,7 @@ def audit(
         screen.complain(str(found.altered))
         raise typer.Exit(1)
     if not as_json:
-        screen.say(f"{len(found.entries)} entries, none altered")
+        screen.say(f"{several(len(found.entries), 'entry', 'entries')}, none altered")
     screen.complain_of(faults.values())
 
 

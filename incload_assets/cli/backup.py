@@ -55,13 +55,13 @@ def restore_instance(
     """
     import os
 
-    from incload_assets.checks.observation import several
     from incload_assets.cli import screen
     from incload_assets.cli.folder import enter_project
     from incload_assets.progress.audit import AuditEntry, record
     from incload_assets.progress.backup import replaced_by, restore
     from resources.lake import Lake
     from resources.settings import Settings
+    from resources.wording import several
 
     given = file.absolute()
     enter_project()

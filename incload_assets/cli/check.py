@@ -11,8 +11,8 @@ def check(
 ) -> None:
     """Evaluate every check of a table in one Dagster run.
 
-    The exit code is 1 if a check of severity ERROR fails, or one could not be evaluated. Nothing is repaired here: the
-    table's sensor loads the partitions that were found wrong.
+    The exit code is 1 if a check of severity ERROR fails, or one could not be evaluated, or the source could not be
+    checked. Nothing is repaired here: the table's sensor loads the partitions that were found wrong.
 
     - **Writes:** no table and no log.
     - **Spark:** started if it is not up; the source is read again, and compared.
@@ -22,6 +22,7 @@ def check(
     """
     from dagster import AssetCheckSeverity
 
+    from incload_assets.checks.observation import UNCHECKED
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project
     from incload_assets.cli.runs import free_from_killed_runs, run_checks
@@ -39,7 +40,9 @@ def check(
             bad = "[red]failed[/]" if one.severity is AssetCheckSeverity.ERROR else "[yellow]warning[/]"
             grid.add_row(one.check_name, "[green]passed[/]" if one.passed else bad, one.description or "")
         screen.print_grid(grid)
+        reasons += dict.fromkeys(str(one.metadata[UNCHECKED].value) for one in found if UNCHECKED in one.metadata)
         for reason in reasons:
-            screen.complain(f"{wanted.name}: not all checks were evaluated: {reason}")
+            cause = reason.removeprefix(f"{wanted.name}: ")
+            screen.complain(f"{wanted.name}: not all checks were evaluated: {cause}")
         if reasons or any(not one.passed and one.severity is AssetCheckSeverity.ERROR for one in found):
             raise typer.Exit(1)

@@ -25,7 +25,6 @@ def compact(
     Example: `incload compact customers`
     """
     from incload_assets.change_log.context import LoadContext
-    from incload_assets.checks.observation import several
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project
     from incload_assets.cli.runs import free_from_killed_runs, run_compaction
@@ -34,6 +33,7 @@ def compact(
     from resources.lake import Lake
     from resources.settings import Settings
     from resources.spark.resource import SparkResource
+    from resources.wording import several
 
     verbose: bool = ctx.obj
     with open_project() as project:

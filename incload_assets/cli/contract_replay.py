@@ -12,7 +12,7 @@ from resources.spark.resource import SparkResource
 
 
 def judged_anew(tables: Iterable[Table], last: int) -> dict[str, JudgedAnew]:
-    """What the declarations make of the windows landed last, by the table's name.
+    """The verdicts of the declarations about the windows landed last, by the table's name.
 
     Args:
         tables: The declarations.

@@ -9,6 +9,7 @@ from rich.markup import escape
 from incload_assets.cli import screen
 from incload_assets.contract.described import TableContract
 from incload_assets.delta.differences import Difference
+from resources.wording import several
 
 _COLOURS = {"stops": "red", "applied": "green", "judged anew": "yellow", "ignored": "dim"}
 
@@ -67,11 +68,11 @@ def told(lines: Sequence[Line], tables: int) -> Iterator[str]:
     ordered = sorted(lines, key=lambda line: not line.found.stops)
     yield from (line.as_text() for line in ordered)
     stopping = sum(line.found.stops for line in lines)
-    of_tables = f"{tables} table{'s' if tables != 1 else ''}"
+    of_tables = several(tables, "table")
     if not lines:
         yield f"{of_tables}, no difference"
     else:
-        count = f"{len(lines)} difference{'s' if len(lines) != 1 else ''}"
+        count = several(len(lines), "difference")
         yield f"{of_tables}, {count}; {stopping or 'none'} stop{'s' if stopping < 2 else ''} loads"
 
 

@@ -56,7 +56,7 @@ class DagsterProcess:
                 os.close(output)
 
     def is_up(self) -> bool:
-        """Whether the UI answers."""
+        """True if the UI answers."""
         try:
             with urlopen(f"{self.address}/server_info", timeout=5):
                 return True

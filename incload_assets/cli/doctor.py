@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from resources.wording import several
+
 
 def doctor(
     table: Annotated[str | None, typer.Argument(help="Name of a table; none: every table.")] = None,
@@ -46,7 +48,7 @@ def doctor(
                 former = {name: f"{known.identity} at {known.root}" for name, known in changed.items() if known}
                 why = f"lake {lake.identity()} at {lake.root}"
                 record(lake, AuditEntry(action="adopt", because=why, details=former))
-            screen.say(escape(f"the lake {lake.root} is adopted for {len(changed)} of {len(tables)} tables"))
+            screen.say(escape(f"the lake {lake.root} is adopted for {len(changed)} of {several(len(tables), 'table')}"))
         found = examine(project.instance, tables, lake, at)
         keys = {one.name: one.partitions_def.get_partition_keys(current_time=at) for one in tables}
     for each in found:
@@ -55,4 +57,4 @@ def doctor(
         screen.say(escape(f"{where}: {each.what}. Remedy: {each.remedy}."))
     if found:
         raise typer.Exit(1)
-    screen.say(f"{len(tables)} tables examined: Dagster, logs, tables and lake agree")
+    screen.say(f"{several(len(tables), 'table')} examined: Dagster, logs, tables and lake agree")

@@ -106,7 +106,7 @@ class FaultScratch:
 
     @property
     def kept(self) -> str:
-        """Where its files, tables and runs are, for people."""
+        """The place of its files, tables and runs, for people."""
         return f"files and tables in {self.root}, Dagster's storage in {self.instance.root_directory}"
 
     @property
@@ -171,7 +171,7 @@ class FaultScratch:
             rebuild(LoadContext(spark, self.table, self.lake), self.instance)
 
     def forgotten(self) -> bool:
-        """Whether Dagster has no materialization of one of the windows."""
+        """True if Dagster has no materialization of one of the windows."""
         return not {*self.windows} <= set(self.instance.get_materialized_partitions(self.table.key))
 
     def look(self) -> None:

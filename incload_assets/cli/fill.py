@@ -27,7 +27,6 @@ def fill(
     Example: `incload fill orders`
     """
     from incload_assets.change_log.log import ChangeLog
-    from incload_assets.checks.observation import several
     from incload_assets.cli import screen
     from incload_assets.cli.loads import run_loads
     from incload_assets.cli.partition_keys import chosen
@@ -37,6 +36,7 @@ def fill(
     from incload_assets.progress.request_tags import FILL_TAG, NO_REASON
     from resources.lake import Lake
     from resources.settings import Settings
+    from resources.wording import several
 
     with open_project() as project:
         wanted, lake = project.table(table), Lake.of(Settings())

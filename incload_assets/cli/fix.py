@@ -125,7 +125,6 @@ def _decide(
     yes: bool,
 ) -> None:
     from incload_assets.change_log.decisions import Decision
-    from incload_assets.checks.observation import several, some
     from incload_assets.cli import screen
     from incload_assets.cli.partition_keys import chosen
     from incload_assets.cli.project import open_project
@@ -134,13 +133,14 @@ def _decide(
     from resources.lake import Lake
     from resources.settings import Settings
     from resources.spark.resource import SparkResource
+    from resources.wording import several, some
 
     verbose: bool = ctx.obj
     with open_project() as project:
         lake, wanted = Lake.of(Settings()), project.table(table)
         if undo is not None:
             entry = take_back(wanted, lake, kind, undo, because)
-            screen.say(f"{wanted.name}: {entry.details['rows']} rows are open again.")
+            screen.say(f"{wanted.name}: {several(int(entry.details['rows']), 'row')} open again.")
         else:
             only = None if partitions is None else chosen(wanted, partitions)
             with screen.apart(verbose=verbose) as console, SparkResource().session(wanted.name) as spark:
@@ -158,7 +158,7 @@ def _decide(
                 screen.say(f"{wanted.name}: no open rejected row matches.")
                 return
             entry = decided
-            screen.say(_undoable(wanted.name, kind, f"{kind}ed {count} rows", entry.number))
+            screen.say(_undoable(wanted.name, kind, f"{kind}ed {several(count, 'row')}", entry.number))
         if kind == "accept":
             replay_partitions(project, wanted, entry.partitions, because, verbose=verbose)
 

@@ -145,7 +145,7 @@ class LagScratch(FaultScratch):
             raise AssertionError("the load that waited for the slot failed")
 
     def is_right(self) -> bool:
-        """Whether the table's rows are the database's."""
+        """True if the table's rows are the database's."""
         delta = self.lake.delta(self.lake.table_uri(self.table.key.path))
         rows = delta.to_pyarrow_table(columns=["id", "name"]).to_pylist() if delta else []
         return sorted((row["id"], row["name"]) for row in rows) == sorted(self.database.rows.items())

@@ -20,7 +20,9 @@ def load(
     all_missing: Annotated[
         bool,
         typer.Option(
-            "--all-missing", help="Every partition that is not loaded as its source is now: missing, failed, drifted."
+            "--all-missing",
+            help="Every partition that is not loaded as its source is now: missing, failed, drifted, or whose undo or "
+            "replay was killed.",
         ),
     ] = False,
     outdated: Annotated[
@@ -56,18 +58,18 @@ def load(
     if sum((partitions is not None, all_missing, outdated, plan is not None)) != 1:
         raise typer.BadParameter("give one of --partitions A..B, --all-missing, --outdated and --plan plan.json")
     from incload_assets.change_log.log import ChangeLog
-    from incload_assets.checks.observation import several, some
     from incload_assets.cli import screen
     from incload_assets.cli.loads import Loads, complaints, pending, summary
     from incload_assets.cli.partition_keys import chosen
     from incload_assets.cli.planned import planned
     from incload_assets.cli.project import open_project
     from incload_assets.cli.runs import free_from_killed_runs
+    from incload_assets.load.pending import outdated_windows
     from incload_assets.progress.lake_identity import expect_known_lake
     from incload_assets.progress.pause import expect_not_paused
-    from incload_assets.progress.pending import outdated_windows
     from resources.lake import Lake
     from resources.settings import Settings
+    from resources.wording import several, some
 
     verbose: bool = ctx.obj
     with open_project() as project:
@@ -112,7 +114,9 @@ def load(
         if loads.failed:
             not_loaded = [outcome for outcome in loads.failed if not outcome.counts]
             after = len(loads.failed) - len(not_loaded)
-            said = [f"{len(not_loaded)} of {len(keys)} partitions not loaded"] if not_loaded else []
-            said += [f"{after} of {len(keys)} partitions loaded by runs that failed afterwards"] if after else []
+            said = [f"{len(not_loaded)} of {several(len(keys), 'partition')} not loaded"] if not_loaded else []
+            said += (
+                [f"{after} of {several(len(keys), 'partition')} loaded by runs that failed afterwards"] if after else []
+            )
             screen.complain(f"{wanted.name}: {', '.join(said)}")
             raise typer.Exit(1)

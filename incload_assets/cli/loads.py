@@ -16,7 +16,7 @@ from incload_assets.cli.runs import COUNTS, Outcome, free_from_killed_runs, load
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.load.compacted import REWRITE_COMPACTED_TAG
-from incload_assets.progress.pending import pending_windows
+from incload_assets.load.pending import pending_windows
 from resources.lake import Lake
 from resources.progress import shown_by
 from resources.settings import Settings

@@ -5,6 +5,7 @@ from rich.markup import escape
 from incload_assets.cli import screen
 from incload_assets.recovery.plan_text import ALONE, counts_of, notes_of, pace_of
 from incload_assets.recovery.planned import Plan
+from resources.wording import several
 
 _MARKS = {"nothing to do": "[dim]=[/]", "changes": "[yellow]~[/]", "would stop": "[red]✗[/]"}
 
@@ -19,7 +20,7 @@ def show(plan: Plan) -> None:
         screen.say(f"{plan.table}: every partition is up to date with its source.")
         return
     number = len(plan.windows)
-    partitions = "1 partition" if number == 1 else f"{number} partitions"
+    partitions = several(number, "partition")
     screen.say(f"{plan.table}: {partitions}, {ALONE}. Nothing was written.")
     for window in plan.windows:
         screen.say(f"{_MARKS[window.outcome]} {window.partition}  {escape(counts_of(window))}")

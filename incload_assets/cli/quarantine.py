@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from resources.wording import several
+
 TREND = 12
 
 
@@ -71,7 +73,7 @@ def quarantine(
                     found[wanted.name] = quarantine_of(spark, wanted, lake)
                     if export is not None:
                         count = export_rows(spark, wanted, lake, export)
-                        console.print(f"{wanted.name}: {count} rows written to {export}", markup=False)
+                        console.print(f"{wanted.name}: {several(count, 'row')} written to {export}", markup=False)
     if as_json:
         screen.print_json(json.dumps({n: [asdict(one) for one in ones] for n, ones in found.items()}, default=as_iso))
         return

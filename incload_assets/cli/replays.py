@@ -13,6 +13,7 @@ from incload_assets.declaration.window import known_windows
 from incload_assets.progress.request_tags import NO_REASON, REPLAY_TAG
 from resources.lake import Lake
 from resources.settings import Settings
+from resources.wording import several
 
 
 def replay_partitions(project: Project, table: Table, keys: Sequence[str], because: str, *, verbose: bool) -> None:
@@ -36,8 +37,8 @@ def replay_partitions(project: Project, table: Table, keys: Sequence[str], becau
     before, tags = rejected(), {REPLAY_TAG: because or NO_REASON}
     failed = run_loads(project, table, ordered, tags, verbose=verbose)
     after = rejected()
-    judged = f"{table.name}: judged {before} rejected rows again; "
+    judged = f"{table.name}: judged {several(before, 'rejected row')} again; "
     screen.say(judged + (f"{before - after} pass, " if before >= after else "") + f"{after} stay rejected.")
     if failed:
-        screen.complain(f"{table.name}: {failed} of {len(ordered)} partitions not replayed")
+        screen.complain(f"{table.name}: {failed} of {several(len(ordered), 'partition')} not replayed")
         raise typer.Exit(1)

@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from resources.wording import several
+
 
 def shadow(
     ctx: typer.Context,
@@ -64,6 +66,6 @@ def shadow(
                 if equal := compare_again(load, found).equal:
                     dropped(load)
             told = "table and shadow are equal" if equal else "table and shadow still differ, see incload plan"
-            screen.say(f"{wanted.name}: loaded {len(keys)} of {len(keys)} partitions by this code; {told}")
+            screen.say(f"{wanted.name}: loaded {len(keys)} of {several(len(keys), 'partition')} by this code; {told}")
     if not equal:
         raise typer.Exit(2)

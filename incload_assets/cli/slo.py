@@ -14,7 +14,7 @@ def slo(
 
     With a table's name, each indicator is shown with its target, the budget that is left and the difference to the
     period before. Loads that ended since the last look are recorded first. The exit code is 0 whether or not the
-    objectives are met, and 1 if a table or its log cannot be read.
+    objectives are met, and 1 if a table, its log, the audit or the decisions cannot be read.
 
     - **Writes:** the history of loads, the lake's table `_loads`.
     - **Spark:** not started.
@@ -47,4 +47,4 @@ def slo(
         screen.print_grid(details(*found[0]))
     else:
         screen.print_grid(overview(found))
-    screen.complain_of([facts.tables[one.name].unreadable for one in chosen])
+    screen.complain_of([*facts.unreadable, *(facts.tables[one.name].unreadable for one in chosen)])

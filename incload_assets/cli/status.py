@@ -14,8 +14,8 @@ def status(
     """Show per table how many partitions are loaded, missing, failed or drifted, and how fresh it is.
 
     With a table's name, its partitions, the causes of failures and advice are shown, too. If a source does not respond,
-    or a table cannot be read, the other tables are shown all the same. The exit code is 1 then, and if logs have loads
-    that Dagster does not know, because its storage was lost.
+    or a table cannot be read, the other tables are shown all the same. The exit code is 1 then, and if the audit or the
+    decisions cannot be read, or logs have loads that Dagster does not know, because its storage was lost.
 
     - **Writes:** no table and no log. A source may record where its windows end, and hashes of files are cached.
     - **Spark:** not started.
@@ -30,8 +30,9 @@ def status(
     from incload_assets.cli.partition_keys import shown
     from incload_assets.cli.project import open_project
     from incload_assets.cli.status_view import COUNTED, LABELS, as_iso, overview, some
+    from incload_assets.declaration.table import Table
     from incload_assets.declaration.window import now
-    from incload_assets.load.faults import Faults, expect_readable
+    from incload_assets.load.faults import Faults, expect_readable, unreadable_of_lake
     from incload_assets.progress.silence import silence_of, silences
     from incload_assets.progress.status import TableStatus, forgotten_loads, table_status
     from resources.lake import Lake
@@ -40,19 +41,21 @@ def status(
     with open_project() as project:
         lake = Lake.of(Settings())
         tables = [project.table(table)] if table else [project.tables[name] for name in sorted(project.tables)]
-        found: list[TableStatus] = []
+        known: dict[str, TableStatus] = {}
         faults = Faults(lake)
-        for one in tables:
-            with faults.of(one):
-                found.append(table_status(project.instance, one, lake))
-                expect_readable(one, lake)
-        unknown, names = faults.found, {each.table for each in found}
+
+        def look(one: Table) -> None:
+            known[one.name] = table_status(project.instance, one, lake)
+            expect_readable(one, lake)
+
+        faults.in_threads(tables, look)
+        found = [known[one.name] for one in tables if one.name in known]
+        unknown = faults.found
         if as_json:
-            known = [asdict(each) for each in found]
             troubles = [{"table": name, "error": why} for name, why in unknown.items()]
-            screen.print_json(json.dumps([*known, *troubles], default=as_iso))
+            screen.print_json(json.dumps([*map(asdict, found), *troubles], default=as_iso))
         else:
-            screen.print_grid(overview(found, [name for name in unknown if name not in names]))
+            screen.print_grid(overview(found, [name for name in unknown if name not in known]))
             in_force = silences(lake)
             told = [of for each in found if (of := silence_of(in_force, each.table))]
             for silence in dict.fromkeys(told):
@@ -66,7 +69,9 @@ def status(
                     screen.say(
                         escape(f"{each.table}: left out by the path, because of their names: {some(each.left_out)}")
                     )
-        screen.complain_of(unknown.values())
+        faults_of_lake = unreadable_of_lake(lake)
+        for fault in (*faults_of_lake.values(), *unknown.values()):
+            screen.complain(str(fault))
         forgotten = {each.table: len(each.forgotten) for each in found if each.forgotten}
         if forgotten:
             screen.complain(". Remedy: ".join(forgotten_loads(forgotten)))
@@ -84,5 +89,5 @@ def status(
                 screen.say(f"no longer in the table: {shown(lost, keys)} ({why})")
             if advice := advice_for(project.instance, tables[0], lake):
                 screen.say(f"advice: {advice}")
-    if unknown or forgotten:
+    if unknown or faults_of_lake or forgotten:
         raise typer.Exit(1)

@@ -54,7 +54,7 @@ def trace(
                 grid.add_row(
                     str(change.number),
                     change.operation,
-                    *(escape(str(value)) for value in change.sequence.values()),
+                    *(_shown(value, change.operation) for value in change.sequence.values()),
                     escape(change.window),
                     escape(change.place),
                     f"{change.landed_at:%Y-%m-%d %H:%M}Z",
@@ -75,6 +75,20 @@ def trace(
         screen.say(escape(f"{found.table} {named}: {found.now}."))
     if found.agrees is False:
         raise typer.Exit(1)
+
+
+def _shown(value: object, operation: str) -> str:
+    """A value of a change's sequence; a withdrawn change has none.
+
+    Example:
+        >>> _shown(None, "withdrawn"), _shown(None, "upsert"), _shown(3, "upsert")
+        ('', 'NULL', '3')
+    """
+    from rich.markup import escape
+
+    if value is None:
+        return "" if operation == "withdrawn" else "NULL"
+    return escape(str(value))
 
 
 def _as_text(value: object) -> str:

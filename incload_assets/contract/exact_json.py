@@ -33,7 +33,7 @@ _MARKED_NUMBER = f"{_MARK}({_NUMBER})"
 
 
 def loses_digits(text: Column) -> Column:
-    """Whether the text may contain a number that a variant does not keep exactly."""
+    """True if the text may contain a number that a variant does not keep exactly."""
     return text.rlike(_MAY_BE_LOST)
 
 
@@ -78,12 +78,12 @@ def why_refused(text: Column) -> Column:
 
 
 def is_single(json: Column) -> Column:
-    """Whether a variant of :func:`parsed` holds exactly one value."""
+    """True if a variant of :func:`parsed` holds exactly one value."""
     return F.try_variant_get(json, "$[1]", "string").eqNullSafe(END)
 
 
 def is_marked(value: Column) -> Column:
-    """Whether a string from the variant of a marked text is a marked number."""
+    """True if a string from the variant of a marked text is a marked number."""
     return value.startswith(_MARK)
 
 

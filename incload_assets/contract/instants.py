@@ -57,7 +57,7 @@ def in_years(value: Column, kind: T.DataType) -> Column:
 
 
 def holds_instants(kind: T.DataType) -> bool:
-    """Whether values of a type can contain a date or an instant."""
+    """True if values of a type can contain a date or an instant."""
     if isinstance(kind, T.StructType):
         return any(holds_instants(field.dataType) for field in kind.fields)
     if isinstance(kind, T.MapType):

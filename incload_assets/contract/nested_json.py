@@ -47,13 +47,13 @@ def from_json(text: Column, target: T.DataType, convert: Convert) -> Column:
 
 
 def has_undeclared(text: Column, target: T.DataType) -> Column:
-    """Whether a JSON text has members that a struct in the type does not declare; never NULL."""
+    """True if a JSON text has members that a struct in the type does not declare; never NULL."""
     json = F.try_variant_get(parsed(text), "$[0]", "variant")
     return F.coalesce(_undeclared(json, target), F.lit(False))
 
 
 def holds_struct(data_type: T.DataType) -> bool:
-    """Whether a type contains structs, so that JSON may have undeclared members."""
+    """True if a type contains structs, so that JSON may have undeclared members."""
     if isinstance(data_type, T.ArrayType):
         return holds_struct(data_type.elementType)
     return isinstance(data_type, T.StructType) or (

@@ -48,5 +48,5 @@ class Changes:
 
     @property
     def empties(self) -> bool:
-        """Whether a change can delete everything older than itself."""
+        """True if a change can delete everything older than itself."""
         return self.truncate_when is not None or self.snapshot_when is not None

@@ -33,7 +33,7 @@ def contract_of(table: Table) -> TableContract:
 
 
 def stored_as(table: Table) -> Stored:
-    """What Delta stores of a table: all columns, partition columns, and properties that existing rows depend on.
+    """The part of a table that Delta stores: columns, partition columns, and properties that existing rows depend on.
 
     The properties include the definition of the windows, because rows of a window of another definition could not be
     replaced.

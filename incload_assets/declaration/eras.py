@@ -65,7 +65,7 @@ class Era:
 
 
 def definition_text(partitions_def: dg.PartitionsDefinition) -> str:
-    """What names the windows of a definition: schedule, time zone and format of the keys.
+    """The text that names the windows of a definition: schedule, time zone and format of the keys.
 
     Example:
         >>> definition_text(dg.DailyPartitionsDefinition("2026-01-01"))
@@ -76,7 +76,7 @@ def definition_text(partitions_def: dg.PartitionsDefinition) -> str:
 
 
 def windows_text(eras: Sequence[Era], partitions_def: dg.PartitionsDefinition) -> str:
-    """What names all windows of a table: the definitions of its eras and the present one, oldest first."""
+    """The text that names all windows of a table: the definitions of its eras and the present one, oldest first."""
     return "; ".join([*map(str, eras), definition_text(partitions_def)])
 
 

@@ -1,4 +1,4 @@
-"""What a load may change of an existing table when the contract has changed, and which fields are of no interest."""
+"""The changes that a load may make to an existing table after its contract has changed; fields of no interest."""
 
 import re
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _SET = re.compile(r"\[(!?)(\]?[^\]]*)\]")
 
 @dataclass(frozen=True, kw_only=True)
 class Evolution:
-    """What happens when a contract, or a source, has other columns than before.
+    """The consequences of a contract, or a source, that has other columns than before.
 
     Args:
         add: A column that the contract has and the table lacks. ``apply``: the load adds it. ``stop``: the load fails.
@@ -62,7 +62,7 @@ class Evolution:
         return rf"\A(?s:{'|'.join(map(_expression, self.ignore))})(?!(?s:.))" if self.ignore else ""
 
     def ignores(self, name: str) -> bool:
-        """Whether a field is named in ``ignore``."""
+        """True if a field is named in ``ignore``."""
         return bool(self.ignore) and re.search(self.ignored, name) is not None
 
     def validate(self, table_name: str, contract: Contract) -> None:

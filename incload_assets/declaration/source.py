@@ -346,7 +346,7 @@ class Source(ABC):
 
     @property
     def is_text(self) -> bool:
-        """Whether the source delivers every field of a record as a text, so that members of ``_raw`` are strings."""
+        """True if the source delivers every field of a record as a text, so that members of ``_raw`` are strings."""
         return False
 
     def read_payloads(self, kept: DataFrame, fields: Sequence[str]) -> DataFrame:
@@ -391,7 +391,7 @@ class Source(ABC):
         return {window.key: self.empty_position(window) for window in windows} if self.absent == "empty" else {}
 
     def settled(self, position: Position) -> bool:
-        """Whether a window ingested with this position is complete, so that sensors skip it.
+        """True if a window ingested with this position is complete, so that sensors skip it.
 
         A load detects its windows in any case. If the source refuses that, for example because its data is gone, a
         complete window keeps what was ingested. Default: never.
@@ -431,7 +431,7 @@ class Source(ABC):
         return {}
 
     def names_what_it_holds(self) -> bool:
-        """Whether the source's data has names, such as files, so that :meth:`missing` can find something."""
+        """True if the source's data has names, such as files, so that :meth:`missing` can find something."""
         return type(self).missing is not Source.missing
 
     def carried(self, position: Position) -> list[str]:

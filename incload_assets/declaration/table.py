@@ -71,7 +71,7 @@ class Quarantine:
 
 @dataclass(frozen=True, kw_only=True)
 class Declaration:
-    """What an author declares of a table; see :func:`~incload_assets.assets.incremental.incremental_asset`.
+    """The declaration of a table by its author; see :func:`~incload_assets.assets.incremental.incremental_asset`.
 
     Args:
         contract: A pandera model; in a :class:`Table` the compiled contract.
@@ -133,12 +133,12 @@ class Table(Declaration):
 
     @property
     def in_ranges(self) -> bool:
-        """Whether several windows can be loaded at once; a full extract is compared with the table before it."""
+        """True if several windows can be loaded at once; a full extract is compared with the table before it."""
         return self.write.ranges and self.changes.snapshot_when is None
 
     @cached_property
     def by_column(self) -> bool:
-        """Whether a change may leave columns as they are."""
+        """True if a change may leave columns as they are."""
         return self.write.by_column(self.changes)
 
     @cached_property
@@ -163,7 +163,7 @@ class Table(Declaration):
 
     @property
     def reads_older(self) -> bool:
-        """Whether the first window takes all older rows of a database, which no closed window holds."""
+        """True if the first window takes all older rows of a database, which no closed window holds."""
         return not self.former_partitions or self.former_partitions[-1].read_older
 
     def window_of(self, key: str) -> Window:

@@ -61,12 +61,12 @@ class Write:
 
     @property
     def compacts(self) -> bool:
-        """Whether compaction can remove changes from the log: all but those that ``Strategy.decisive`` returns."""
+        """True if compaction can remove changes from the log: all but those that ``Strategy.decisive`` returns."""
         return False
 
     @property
     def serialized(self) -> bool:
-        """Whether loads of different windows may touch the same rows, so that they run one after another."""
+        """True if loads of different windows may touch the same rows, so that they run one after another."""
         return self.whole or self.partition_by is None
 
     def validate(self, table_name: str, contract: Contract, changes: Changes, source: Source) -> None:
@@ -101,15 +101,15 @@ class Write:
 
     @property
     def sets_named_columns(self) -> bool:
-        """Whether a change sets only the columns present in its record."""
+        """True if a change sets only the columns present in its record."""
         return False
 
     def by_column(self, changes: Changes) -> bool:
-        """Whether a change may leave columns unchanged; the log then records which columns it sets."""
+        """True if a change may leave columns unchanged; the log then records which columns it sets."""
         return False
 
     def reads_windows(self, changes: Changes) -> bool:
-        """Whether a plan usually reads only the changes of its windows and deletes."""
+        """True if a plan usually reads only the changes of its windows and deletes."""
         return False
 
     def schema(self, contract: Contract, changes: Changes) -> T.StructType:
@@ -124,7 +124,7 @@ class Write:
         return kept
 
     def is_content(self, changes: Changes) -> bool:
-        """Whether a row is identified by its whole content, so that no column of an existing table can be dropped."""
+        """True if a row is identified by its whole content, so that no column of an existing table can be dropped."""
         return False
 
     def identity(self, changes: Changes) -> tuple[str, ...]:

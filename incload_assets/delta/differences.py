@@ -191,7 +191,7 @@ _BY_PROPERTY = {
 
 @dataclass(frozen=True)
 class Stored:
-    """What is stored of a table: its columns in Delta, and the properties that existing rows depend on.
+    """The stored part of a table: its columns in Delta, and the properties that existing rows depend on.
 
     Args:
         columns: All columns, the loader's own included.
@@ -228,17 +228,17 @@ class Difference:
 
     @property
     def stops(self) -> bool:
-        """Whether a load fails because of it."""
+        """True if a load fails because of it."""
         return self.kind.outcome == "stops"
 
     def remedy(self, table_name: str) -> str:
-        """What to do about the table of this name; empty: nothing."""
+        """The remedy for the table of this name; empty: nothing is to be done."""
         return self.kind.remedy.format(was=repr(self.was), table=table_name)
 
 
 @dataclass(frozen=True)
 class Adaptation:
-    """What a load may change of an existing table.
+    """A change that a load may make to an existing table.
 
     Args:
         add: Whether it adds columns.

@@ -16,7 +16,7 @@ _CUT = timedelta(milliseconds=1)
 
 
 def is_newer(first: str, column: str, kind: T.DataType, files: pa.Table) -> bool:
-    """Whether changes are newer than every row of some files.
+    """True if changes are newer than every row of some files.
 
     Args:
         first: The oldest change's sequence, as Spark prints it in UTC.

@@ -51,7 +51,7 @@ class Adapted:
 
 
 def lost_the_race(error: PySparkException) -> bool:
-    """Whether a statement failed only because another writer committed first."""
+    """True if a statement failed only because another writer committed first."""
     text = str(error)
     return "DELTA_CONCURRENT" in text or "DELTA_METADATA_CHANGED" in text or "DELTA_PROTOCOL_CHANGED" in text
 
@@ -148,7 +148,7 @@ def check_table(
 
 
 def stored_of(delta: DeltaTable) -> Stored:
-    """What is stored of an existing table, read without Spark."""
+    """The stored part of an existing table, read without Spark."""
     metadata = delta.metadata()
     return Stored(schema_of(delta), tuple(metadata.partition_columns), dict(metadata.configuration))
 

@@ -10,12 +10,12 @@ _DIGITS: dict[type[T.DataType], int] = {T.ByteType: 3, T.ShortType: 5, T.Integer
 
 
 def holds(wide: T.DataType, narrow: T.DataType) -> bool:
-    """Whether every value of one type is exactly a value of another type, in the sense of Delta's type widening."""
+    """True if every value of one type is exactly a value of another type, in the sense of Delta's type widening."""
     return _fits(wide, narrow, _holds_value)
 
 
 def holds_text(wide: T.DataType, narrow: T.DataType) -> bool:
-    """Whether a type is the same or wider, and every value is the same text in both."""
+    """True if a type is the same or wider, and every value is the same text in both."""
     return _fits(wide, narrow, _holds_text)
 
 

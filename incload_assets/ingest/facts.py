@@ -76,7 +76,7 @@ class Facts:
 
     @property
     def of_one_partition(self) -> bool:
-        """Whether all rows are known to be in the same partition."""
+        """True if all rows are known to be in the same partition."""
         return (
             not (self.rejected or self.skipped or self.erased)
             and self.partitions is not None
@@ -170,7 +170,7 @@ def _only_skipped(skips: Iterable[Any], changed: Collection[str]) -> dict[str, t
 
 
 def has_torn_keys(validated: DataFrame, table: Table, facts: Iterable[Facts]) -> bool:
-    """Whether a key has two partitions within a window. No query is needed if all rows are in one partition.
+    """True if a key has two partitions within a window. No query is needed if all rows are in one partition.
 
     Rejected rows count, too: they may be rejected only because of another collision.
     """

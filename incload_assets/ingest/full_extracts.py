@@ -25,6 +25,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.delta.sql import col, content_hash_sql
 from resources.errors import ContractViolation
+from resources.wording import several
 
 MAX_SNAPSHOTS = 300
 """Most full extracts of one window; more mean that each row has a sequence of its own."""
@@ -47,8 +48,10 @@ class Extract:
     file: str | None
 
     def __str__(self) -> str:
-        then = f"deletes nothing because of {self.rejected} quarantined rows" if self.rejected else "complete"
-        return f"full extract taken at {self.taken or 'an unknown position'}, {self.accepted} rows, {then}"
+        then = (
+            f"deletes nothing because of {several(self.rejected, 'quarantined row')}" if self.rejected else "complete"
+        )
+        return f"full extract taken at {self.taken or 'an unknown position'}, {several(self.accepted, 'row')}, {then}"
 
 
 def extracts_of(validated: DataFrame, table: Table, windows: Sequence[str]) -> dict[str, tuple[Extract, ...]]:
@@ -137,7 +140,8 @@ def guard_snapshots(
     for extract, (what, before) in zip(complete, _before(load, complete, soft_delete), strict=True):
         if before - extract.accepted > max_shrink * before:
             raise ContractViolation(
-                f"{place}: the full extract taken at {extract.taken} has {extract.accepted} rows, {what} {before}",
+                f"{place}: the full extract taken at {extract.taken} has "
+                f"{several(extract.accepted, 'row')}, {what} {before}",
                 rule=f"it may lack at most {max_shrink:.0%} of them (max_shrink); nothing was applied",
                 remedy="deliver the extract again in full; if so few rows are correct, declare Merge(max_shrink=1.0) "
                 "for this load",

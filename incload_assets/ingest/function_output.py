@@ -1,4 +1,4 @@
-"""What a table's function returns: the columns of its contract, and the record that is carried through it."""
+"""The result of a table's function: the columns of its contract, and the record that is carried through it."""
 
 import pyspark.sql.types as T
 from pyspark.sql import DataFrame

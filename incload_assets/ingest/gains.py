@@ -48,7 +48,7 @@ def gain_of(load: LoadContext, ingestion: Ingestion) -> Position | None:
 
 
 def validates_each_alone(table: Table) -> bool:
-    """Whether a row's validation and markers do not depend on other rows of its window."""
+    """True if a row's validation and markers do not depend on other rows of its window."""
     changes, write = table.changes, table.write
     return not (
         table.contract.unique

@@ -36,6 +36,7 @@ from incload_assets.ingest.required_fields import required_fields
 from incload_assets.ingest.source_errors import read_error
 from incload_assets.ingest.validate import validate
 from resources.errors import DeclarationError, ReconciliationFailed, SourceUnreadable
+from resources.wording import several
 
 Guard = Callable[[LoadContext, Ingestion, Facts], None]
 """A check before the commit, which raises ``ContractViolation`` if the rows must not be ingested."""
@@ -72,7 +73,7 @@ def ingest(load: LoadContext, ingestion: Ingestion, guard: Guard, land: Land | N
         facts = found[window.key]
         table.source.check_skipped(table.name, window, facts.only_skipped)
         check_threshold(staged.read(), table, window, facts.rows, facts.rejected)
-        load.info(f"{table.name} {window.key}: read {facts.rows} rows, {facts.rejected} to quarantine")
+        load.info(f"{table.name} {window.key}: read {several(facts.rows, 'row')}, {facts.rejected} to quarantine")
         for name in facts.unseen:
             load.info(
                 f"{table.name} {window.key}: no record has a value in {name!r}, which a condition of changes uses"
@@ -218,7 +219,7 @@ def _check_counts(table: Table, window: str, read: int, written: int, *, validat
             remedy="materialize the partition again; if this repeats, find the other writer to the lake's folders",
         )
     raise DeclarationError(
-        f"{table.name} {window}: its function made {written} rows of {read}",
+        f"{table.name} {window}: its function made {several(written, 'row')} of {read}",
         rule="the function is row-wise: it returns one row for each row, so that no row is lost without being counted",
         remedy="do not filter, explode, join or aggregate in it; reject rows that must not load by the contract",
     )

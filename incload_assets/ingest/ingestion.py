@@ -32,7 +32,7 @@ class Ingestion:
     held: bool = False
 
     def is_same(self, code_version: str) -> bool:
-        """Whether the log has the source's present content already, as code of that version validates it."""
+        """True if the log has the source's present content already, as code of that version validates it."""
         now = self.position.fingerprint, code_version
         return self.before is not None and (self.before.fingerprint, self.before.code_version) == now
 

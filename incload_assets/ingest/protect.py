@@ -111,7 +111,7 @@ def protected_records(kept: DataFrame, table: Table) -> DataFrame:
 
 
 def is_kept_protected() -> Column:
-    """Whether a row of the log keeps a payload that :func:`protected_records` can parse."""
+    """True if a row of the log keeps a payload that :func:`protected_records` can parse."""
     return F.coalesce(F.col("_payload").startswith(f'{{"{MARK}":'), F.lit(False))
 
 
@@ -141,7 +141,7 @@ def token(protection: Tokens, value: str) -> str:
 
 
 def is_protected(name: str, table: Table) -> Column:
-    """Whether a table's value of a protected column has the form that its protection gives; NULL for NULL."""
+    """True if a table's value of a protected column has the form that its protection gives; NULL for NULL."""
     protection = table.contract.protections[name]
     if isinstance(protection, Dropped):
         return F.when(col(name).isNotNull(), F.lit(False))

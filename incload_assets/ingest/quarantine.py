@@ -1,4 +1,4 @@
-"""What stops a load although its source could be read: too many rejected rows, or fields that nobody declared."""
+"""The limits that stop a load although its source can be read: too many rejected rows, undeclared fields."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -7,20 +7,21 @@ from incload_assets.change_log.change import REJECTED
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from resources.errors import ContractViolation
+from resources.wording import place_of, several
 
 SHOWN_REASONS = 5
 SHOWN_FIELDS = 10
 
 
 def is_tolerated(table: Table, rows: int, rejected: int) -> bool:
-    """Whether the number of rejected rows is within the table's threshold."""
+    """True if the number of rejected rows is within the table's threshold."""
     limit = table.quarantine
     too_many = limit.max_rows is not None and rejected > limit.max_rows
     return not rejected or not (too_many or rejected > limit.max_share * rows)
 
 
 def is_nothing_else(rows: int, rejected: int) -> bool:
-    """Whether a window has rejected rows only, so that its source may hold other records than the declaration says."""
+    """True if a window has rejected rows only, so that its source may hold other records than the declaration says."""
     return rejected == rows > 0
 
 
@@ -49,10 +50,12 @@ def check_threshold(validated: DataFrame, table: Table, window: Window, rows: in
     )  # fmt: skip
     if is_fine:
         return
-    shown = "; ".join(f"{r.rows} x {r.reason} (first in {r.place.file} row {r.place.row})" for r in reasons)
-    tolerated = f"{limit.max_share:.1%}" + (f" or {limit.max_rows} rows" if limit.max_rows is not None else "")
+    shown = "; ".join(f"{r.rows} x {r.reason} (first in {place_of(*r.place)})" for r in reasons)
+    tolerated = f"{limit.max_share:.1%}" + (
+        f" or {several(limit.max_rows, 'row')}" if limit.max_rows is not None else ""
+    )
     raise ContractViolation(
-        f"{table.name} {window.key}: {rejected} of {rows} rows ({rejected / rows:.1%}) break "
+        f"{table.name} {window.key}: {rejected} of {several(rows, 'row')} ({rejected / rows:.1%}) break "
         f"{table.contract.model_name}: {shown}",
         rule=f"at most {tolerated} may be rejected; nothing was applied, and the partition keeps its rows",
         remedy="correct the file, the contract or Quarantine(max_share=...), and materialize the partition again",
@@ -77,7 +80,7 @@ def check_unknown_fields(validated: DataFrame, table: Table) -> None:
     )
     if not found:
         return
-    shown = "; ".join(f"{row['name']!r} in {row['rows']} rows (first in {row['window']})" for row in found)
+    shown = "; ".join(f"{row['name']!r} in {several(row['rows'], 'row')} (first in {row['window']})" for row in found)
     raise ContractViolation(
         f"{table.name}: the source has fields that {table.contract.model_name} does not declare: {shown}",
         rule='evolution=Evolution(unknown="stop"): no row with an undeclared field is loaded; nothing was applied',

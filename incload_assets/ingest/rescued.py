@@ -64,7 +64,7 @@ def rescued_in(former: DataFrame, table: Table, *, judged: bool) -> Rescued:
 
 
 def is_fillable(table: Table) -> Column:
-    """Whether a row has no record that could be judged again: it is accepted, or a fill has rejected it."""
+    """True if a row has no record that could be judged again: it is accepted, or a fill has rejected it."""
     good = F.col("_kind").isin(*UPSERTS, DELETE, TRUNCATE)
     return F.col("_payload").isNull() & (good | _was_accepted(table))
 

@@ -16,6 +16,7 @@ from incload_assets.writes.overflow import overflow_named
 from incload_assets.writes.plan import PENDING, Merged, MergePlan
 from incload_assets.writes.strategy import strategy_of
 from resources.errors import ConcurrentLoad, ReconciliationFailed
+from resources.wording import several
 
 MERGES = 8
 Apply = Callable[[LoadContext, ReadView, MergePlan], Merged | None]
@@ -86,7 +87,7 @@ def apply_changes(
                     for key, found in evidence.items():
                         check_bins(found, f"{table.name} {key}")
                     return Applied(at, evidence, total, committed)
-                load.info(f"{where}: {pending} keys differ from the log, folding them in full")
+                load.info(f"{where}: {several(pending, 'key')} unlike the log, folding in full")
                 if not full:  # for all further attempts: the incremental fold cannot prove a repair it cannot make
                     full = True
                     plan = _plan(load, at, full, held)

@@ -1,4 +1,4 @@
-"""What the next load does about a declaration that differs from what the lake holds, found without Spark."""
+"""The consequences of a declaration that differs from what the lake holds, for the next load, found without Spark."""
 
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.window_records import ingested_windows

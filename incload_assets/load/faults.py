@@ -1,6 +1,6 @@
 """The one way through many tables: a fault of one of them is translated and kept, and the others go on."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from incload_assets.declaration.table import Table
 from incload_assets.load.error_translation import told, unforeseen
 from resources.errors import IncrementalLoadError, LakeUnreadable
-from resources.lake import Lake
+from resources.lake import AUDIT_FOLDER, DECISIONS_FOLDER, Lake
 from resources.unreadable import described
 
 OF_A_TABLE: tuple[type[Exception], ...] = (
@@ -22,7 +22,7 @@ OF_A_TABLE: tuple[type[Exception], ...] = (
     OSError,
 )
 """The errors of lake and sources, which are about one table; others are errors of this program."""
-_OPENED_AT_ONCE = 16
+_AT_ONCE = 16
 
 
 def unheard(message: str, exc_info: BaseException | None = None) -> None:
@@ -61,6 +61,23 @@ class Faults:
     def found(self) -> dict[str, str]:
         """The faults for people, by table name."""
         return {name: str(error) for name, error in self.errors.items()}
+
+    def in_threads(self, tables: Iterable[Table], do: Callable[[Table], object]) -> None:
+        """Does something about each of several tables, a few at once, so that silent sources are waited for together.
+
+        Args:
+            tables: The tables.
+            do: Called with each table, from several threads.
+        """
+
+        def one(table: Table) -> None:
+            with self.of(table):
+                do(table)
+
+        chosen = list(tables)
+        with ThreadPoolExecutor(_AT_ONCE, "incload-tables") as pool:
+            list(pool.map(one, chosen))
+        self.errors = {table.name: self.errors[table.name] for table in chosen if table.name in self.errors}
 
     @contextmanager
     def of(self, table: Table) -> Iterator[None]:
@@ -117,15 +134,23 @@ def unreadable_tables(tables: Iterable[Table], lake: Lake) -> dict[str, str]:
         lake: The lake with the tables.
     """
     faults = Faults(lake)
+    faults.in_threads(tables, lambda table: expect_readable(table, lake))
+    return faults.found
 
-    def look(table: Table) -> None:
-        with faults.of(table):
-            expect_readable(table, lake)
 
-    chosen: Collection[Table] = list(tables)
-    with ThreadPoolExecutor(_OPENED_AT_ONCE, "incload-readable") as pool:
-        list(pool.map(look, chosen))
-    return {table.name: faults.found[table.name] for table in chosen if table.name in faults.errors}
+def unreadable_of_lake(lake: Lake) -> dict[str, LakeUnreadable]:
+    """The faults of what concerns all tables, by folder: of the audit, and of the decisions about rejected rows.
+
+    Args:
+        lake: The lake, where the newest versions of these are opened.
+    """
+    found = {}
+    for folder in (AUDIT_FOLDER, DECISIONS_FOLDER):
+        try:
+            lake.expect_readable(f"{lake.root}/{folder}")
+        except LakeUnreadable as error:
+            found[folder] = error
+    return found
 
 
 def _gone(uri: str, then: str) -> LakeUnreadable:

@@ -35,6 +35,7 @@ from incload_assets.load.load import LoadReport
 from incload_assets.load.replay import judged_again, unreplayable
 from resources.errors import DeclarationError, SourceUnreadable, WindowCompacted
 from resources.lake import Lake
+from resources.wording import several
 
 _OTHERS = 3
 """Most columns without a rescued value that are looked for among those declared since a window was judged."""
@@ -154,7 +155,8 @@ def _land_once(load: LoadContext, ingestion: Ingestion, before: WindowRecord) ->
             check_threshold(staged.read(), table, window, facts.rows, facts.rejected)
         load.info(
             f"{table.name} {window.key}: filled {', '.join(names)} from rescued fields, {facts.rejected} of "
-            f"{facts.rows} rows in quarantine" + ("" if is_present else "; other columns are as former code made them")
+            f"{several(facts.rows, 'row')} in quarantine"
+            + ("" if is_present else "; other columns are as former code made them")
         )
         version = table.code_version if is_present else before.code_version
         landed = record_again(load, ingestion, before, facts, version)

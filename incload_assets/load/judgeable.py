@@ -1,4 +1,4 @@
-"""Which rejected rows can be judged again, and the records of their payloads."""
+"""The rejected rows that can be judged again, and the records of their payloads."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -9,6 +9,7 @@ from incload_assets.declaration.window import Window
 from incload_assets.ingest.protect import is_kept_protected, protected_records
 from incload_assets.sources.files.csv import UNPARSED
 from resources.errors import SourceUnreadable
+from resources.wording import several
 
 
 def fields_of_payloads(table: Table) -> list[str]:
@@ -17,7 +18,7 @@ def fields_of_payloads(table: Table) -> list[str]:
 
 
 def can_be_judged(table: Table) -> Column:
-    """Whether a rejected row keeps the whole record: it could be parsed, or it is JSON, which shows by itself."""
+    """True if a rejected row keeps the whole record: it could be parsed, or it is JSON, which shows by itself."""
     if table.contract.protections:
         return is_kept_protected()
     first = F.element_at("_reasons", 1)
@@ -50,7 +51,7 @@ def refuse_expired(table: Table, window: Window, rejected: DataFrame) -> None:
     """
     if expired := rejected.filter(is_expired()).count():
         raise SourceUnreadable(
-            f"{table.name} {window.key}: the records of its {expired} rejected rows were removed after "
+            f"{table.name} {window.key}: the records of {several(expired, 'rejected row')} were removed after "
             f"{table.quarantine_retention}",
             rule="a replay judges the records that rejected rows keep, and they are kept for quarantine_retention",
             remedy=f"load the window from its source: incload load {table.name} --partitions {window.key}",

@@ -31,6 +31,7 @@ from incload_assets.load.tables import ensure_tables
 from incload_assets.writes.merge_into import app_id
 from incload_assets.writes.strategy import strategy_of
 from resources.errors import ConcurrentLoad, DeclarationError, IncrementalLoadError
+from resources.wording import several
 
 LANDINGS = 5
 LandOnce = Callable[[Ingestion, WindowRecord], bool | None]
@@ -139,7 +140,7 @@ def check_count(table: Table, window: Window, expected: int, found: int) -> None
     """
     if expected != found:
         raise DeclarationError(
-            f"{table.name} {window.key}: {expected} rows of the log became {found} rows; nothing was committed",
+            f"{table.name} {window.key}: {several(expected, 'row')} of the log became {found}; nothing was committed",
             rule="each row becomes one row, and the function is row-wise",
             remedy="do not filter, explode, join or aggregate in the function",
         )

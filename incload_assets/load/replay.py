@@ -39,6 +39,7 @@ from incload_assets.load.landing_again import check_count, land_again, load_from
 from incload_assets.load.load import LoadReport
 from resources.errors import SourceUnreadable
 from resources.lake import Lake
+from resources.wording import several
 
 
 def unreplayable(table: Table) -> str:
@@ -128,7 +129,9 @@ def _land_once(load: LoadContext, ingestion: Ingestion, before: WindowRecord, *,
             if unparsed == before.rejected and not was_corrected:
                 refuse_expired(table, window, rejected)
             staged.write(rejected.filter(~can_be_judged(table)), load.log.validated)
-            load.info(f"{table.name} {window.key}: {unparsed} rejected rows keep no record, and stay as they are")
+            load.info(
+                f"{table.name} {window.key}: {several(unparsed, 'rejected row')} without a record must stay rejected"
+            )
         facts = facts_of(staged.read(), table, [window])[window.key]
         if alone:
             rows = before.rows_read - before.rejected
@@ -143,7 +146,7 @@ def _land_once(load: LoadContext, ingestion: Ingestion, before: WindowRecord, *,
             if facts.rejected > before.rejected:
                 check_threshold(staged.read(), table, window, facts.rows, facts.rejected)
         passed = before.rejected - facts.rejected
-        load.info(f"{table.name} {window.key}: judged {before.rejected} rejected rows again, {passed} pass")
+        load.info(f"{table.name} {window.key}: judged {several(before.rejected, 'rejected row')} again, {passed} pass")
         judged_all = before.rows_read == before.rejected
         version = table.code_version if judged_all else before.code_version
         landed = record_again(load, ingestion, before, facts, version)

@@ -113,7 +113,7 @@ def ensure_log(load: LoadContext, ensure: Ensure | None = None, more: Mapping[st
 
 
 def log_stored_as(log: ChangeLog) -> Stored:
-    """What Delta stores of a log; it depends on the windows, and its window records on the buckets."""
+    """The part of a log that Delta stores; it depends on the windows, and its window records on the buckets."""
     properties = stored_as(log.table).properties
     kept = {name: value for name, value in properties.items() if name.startswith(("incload.bucket", WINDOWS))}
     return Stored(log.schema, ("_window", "_kind"), kept | log.properties)

@@ -38,6 +38,7 @@ from incload_assets.load.undo_plan import Undo, return_of
 from incload_assets.writes.merge_into import app_id
 from resources.errors import ConcurrentLoad
 from resources.lake import Lake
+from resources.wording import several
 
 
 def undo_window(
@@ -144,7 +145,10 @@ def _land_once(
         if not commit(load, staged, {key: now}, ingestion_app_id(table, window), number, note=note, read_at=read_at):
             return False
         to = f"landing {former.record.landing}" if former else "before its first load"
-        load.info(f"{table.name} {key}: returned to {to}, {now.rows_read} rows, {facts.replaced} keys lose a row")
+        load.info(
+            f"{table.name} {key}: returned to {to}, {several(now.rows_read, 'row')}, taking a row "
+            f"from {several(facts.replaced, 'key')}"
+        )
         return True
     finally:
         staged.discard()

@@ -27,6 +27,7 @@ from incload_assets.delta.sql import literal, quoted
 from incload_assets.delta.tables import lost_the_race
 from incload_assets.maintenance.jobs import MaintenanceJob
 from resources.lake import data_files
+from resources.wording import several
 
 SMALL_BYTES, TARGET_BYTES = 16 * 2**20, 128 * 2**20
 """Files smaller than the first are combined into files of about the second."""
@@ -73,9 +74,10 @@ def compact_files(load: LoadContext) -> FilesCompacted:
     for first in range(0, len(places), AT_ONCE):
         some = places[first : first + AT_ONCE]
         done += _compact(load, some)
-        busy = f"; {done.busy} partitions left to the next run, as loads committed to them" if done.busy else ""
+        busy = f"; {several(done.busy, 'partition')} left to the next run, because of loads" if done.busy else ""
         load.info(
-            f"{name}: {first + len(some)} of {len(places)} partitions, {done.before} files became {done.after}{busy}"
+            f"{name}: {first + len(some)} of {several(len(places), 'partition')}, "
+            f"{several(done.before, 'file')} became {done.after}{busy}"
         )
     return done
 

@@ -41,6 +41,7 @@ from incload_assets.maintenance.jobs import MaintenanceJob
 from incload_assets.progress.checkpoint import at_rest
 from incload_assets.writes.strategy import strategy_of
 from resources.errors import ConcurrentLoad
+from resources.wording import several
 
 AtRest = Callable[[Collection[str]], Mapping[str, str]]
 """A function from partition keys to checkpointed fingerprints, for keys that no run is loading or failed to load since.
@@ -87,7 +88,8 @@ def compact(load: LoadContext, older_than: datetime, at_rest: AtRest) -> Compact
     if not new and last % 2 == 0:
         return Compaction(windows=sum(control.compacted_at is not None for control in controls.values()), busy=busy)
     load.info(
-        f"{table.name}: compacting the log of {len(new)} more windows that ended by {older_than:%Y-%m-%d %H:%M} UTC"
+        f"{table.name}: compacting the log of {several(len(new), 'more window')} that ended by "
+        f"{older_than:%Y-%m-%d %H:%M} UTC"
     )
     intent = last + 1 + last % 2
     _mark(load, new, intent)
@@ -101,7 +103,10 @@ def compact(load: LoadContext, older_than: datetime, at_rest: AtRest) -> Compact
         if c.compacted_at is not None and c.hold is None and known.get(w.key) == c.fingerprint
     }
     before, removed = _remove(load, version, settled, intent + 1) if settled else (0, 0)
-    load.info(f"{table.name}: removed {removed} of {before} changes of {len(settled)} windows from the log")
+    load.info(
+        f"{table.name}: removed {removed} of {several(before, 'change')} of "
+        f"{several(len(settled), 'window')} from the log"
+    )
     return Compaction(len(settled), len(new), busy, before, removed)
 
 

@@ -47,6 +47,7 @@ from incload_assets.progress.audit_expiry import expire_audit
 from resources.errors import IncrementalLoadError
 from resources.lake import bytes_of, data_files
 from resources.settings import current_settings
+from resources.wording import several
 
 CORRECTED_KINDS = (*UPSERTS, DELETE, TRUNCATE)
 """Kinds of rows that keep a payload if people have corrected them."""
@@ -120,8 +121,10 @@ def expire_payloads(load: LoadContext, older_than: datetime) -> PayloadsExpired:
             done += _expire(load, kind, [file for file in old if file.window in some], some)
     if done.windows or done.busy:
         load.info(
-            f"{load.table.name}: removed the payloads of {done.rows} rows of {done.windows} windows; {done.files} "
-            f"files of {done.before} bytes became {done.after} bytes; {done.busy} windows left to the next night"
+            f"{load.table.name}: removed the payloads of {several(done.rows, 'row')} of "
+            f"{several(done.windows, 'window')}; "
+            f"{several(done.files, 'file')} of {done.before} bytes became {done.after} bytes; "
+            f"{several(done.busy, 'window')} left to the next night"
         )
     return done
 
@@ -240,7 +243,7 @@ def _linked(load: LoadContext, files: pa.Table) -> list[AddAction]:
 def _check_count(table: Table, expected: int, written: int) -> None:
     if expected != written:
         raise IncrementalLoadError(
-            f"{table.name}: a removal of payloads made {written} rows of {expected}",
+            f"{table.name}: a removal of payloads made {several(written, 'row')} of {expected}",
             rule="rows stay, without their payloads; nothing was committed",
             remedy="find out what else writes the log; the next night tries again",
         )
@@ -266,7 +269,9 @@ def _work(context: dg.OpExecutionContext, table: Table) -> dict[str, dg.Metadata
 def _of_lake(context: dg.OpExecutionContext) -> dict[str, dg.MetadataValue]:
     older_than = windows.now() - timedelta(days=current_settings().audit_days)
     done = expire_audit(context.resources.lake, older_than, run_id=context.run.run_id)
-    context.log.info(f"audit: {done.before} entries before, {done.after} after, {done.removed} removed")
+    context.log.info(
+        f"audit: {several(done.before, 'entry', 'entries')} before, {done.after} after, {done.removed} removed"
+    )
     return {
         "audit_entries_before": dg.MetadataValue.int(done.before),
         "audit_entries_after": dg.MetadataValue.int(done.after),

@@ -10,7 +10,7 @@ from pydantic import Field
 from incload_assets.declaration.table import Table, every_table
 from incload_assets.load.faults import Faults
 from incload_assets.progress.checkpoint import UPKEEP
-from incload_assets.progress.confirmed import confirm_field, expect_confirmed, is_by_hand
+from incload_assets.progress.confirmed import confirm_field, expect_confirmed, is_by_hand, named
 from resources.failures import translate
 
 ALL = "all tables"
@@ -78,11 +78,7 @@ class MaintenanceJob:
         def each(
             context: dg.OpExecutionContext, config: ChosenByHand
         ) -> Iterator[dg.AssetObservation | dg.Output[None]]:
-            if unknown := sorted(set(config.tables) - by_name.keys()):
-                raise dg.Failure(
-                    f"{', '.join(unknown)}: not among the {self.whose} ({', '.join(sorted(by_name))})",
-                    allow_retries=False,
-                )
+            named(by_name, *config.tables, whose=self.whose)
             if self.removes and is_by_hand(context.run):
                 wanted = ", ".join(config.tables) or ALL
                 expect_confirmed(self.name, config.confirm, wanted, f"removes {self.removes}")

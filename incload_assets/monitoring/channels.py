@@ -32,7 +32,7 @@ _HERE = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True, kw_only=True)
 class Notice:
-    """What a message says about a table.
+    """A message about a table.
 
     Args:
         table: The table's name.

@@ -28,7 +28,7 @@ from incload_assets.load.faults import Faults
 from incload_assets.monitoring.by_hand import marked, runs_by_hand, wiped
 from incload_assets.monitoring.load_row import COUNTS, PHASES, LoadRow, Trigger
 from incload_assets.monitoring.loads_table import LoadsTable
-from incload_assets.progress.audit import AuditEntry
+from incload_assets.progress.audit import DAMAGED, AuditEntry
 from incload_assets.progress.audit_once import record_once
 from incload_assets.progress.checkpoint import (
     DATA_VERSION_TAG,
@@ -68,7 +68,7 @@ def collect(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, e
         emit: Called with the new rows before they are appended: what it does may be repeated, but is never left out.
 
     Returns:
-        The number of rows appended.
+        The number of rows appended; 0 as long as the audit is damaged, of which they are recorded in the same turn.
 
     Raises:
         SparkUnavailable, IncrementalLoadError: The lake's object store does not answer, or refuses.
@@ -81,7 +81,10 @@ def collect(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, e
     for _ in range(ATTEMPTS):
         commits, collector = loads.commits(), _Collector(instance, known, lake)
         rows = collector.rows(loads)
-        record_once(lake, [*runs_by_hand(rows, collector.reasons), *collector.statuses])
+        try:
+            record_once(lake, [*runs_by_hand(rows, collector.reasons), *collector.statuses])
+        except DAMAGED:  # the audit is damaged: its entries are made of the same events when it is whole again
+            return 0
         if not rows:
             return 0
         emit(rows)

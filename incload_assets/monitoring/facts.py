@@ -1,19 +1,21 @@
 """Everything that metrics are made of, gathered from storage: no source is read, and no Spark is needed."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
 from dagster._core.definitions.run_request import InstigatorType  # these have no public names
 from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
+from dagster._core.scheduler.instigation import InstigatorState
 from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
 
 from incload_assets.checks.registry import check_names
 from incload_assets.declaration.table import Table
-from incload_assets.load.faults import unreadable_tables
+from incload_assets.load.faults import unreadable_of_lake, unreadable_tables
 from incload_assets.monitoring.due_windows import window_length
 from incload_assets.monitoring.load_row import LoadRow
 from incload_assets.monitoring.loads_table import LoadsTable
@@ -23,6 +25,7 @@ from incload_assets.progress.pause import Pause, pauses
 from incload_assets.progress.request_tags import TABLE_TAG
 from incload_assets.progress.silence import ALL, silence_of, silences
 from incload_assets.progress.verdicts import last_verdict, seen_at, verdict_at
+from resources.failures import masked
 from resources.lake import Lake
 from resources.settings import current_settings
 
@@ -55,17 +58,24 @@ class Watch:
         tick: When it last ran, aware; None if never.
         success: When it last ran without an error.
         seen: What its last successful tick saw.
+        trouble: Why its last tick failed, with the remedy; empty if it did not, or nobody knows.
     """
 
     running: bool = True
     tick: datetime | None = None
     success: datetime | None = None
     seen: Observed | None = None
+    trouble: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """True if its last tick did not end well."""
+        return self.tick is not None and (self.success is None or self.success < self.tick)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableFacts:
-    """What storage says about one table.
+    """The facts that storage has about one table.
 
     Args:
         table: The declaration.
@@ -107,7 +117,7 @@ class TableFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What storage says about all tables at an instant.
+    """The facts that storage has about all tables at an instant.
 
     Args:
         at: The instant, aware.
@@ -115,6 +125,7 @@ class Facts:
         heartbeats: When each of Dagster's daemons last gave a sign of life, by type.
         price_per_hour: Price of an hour of the computing that a load occupies; 0: unknown.
         silenced: Whether messages about all tables and the machinery are silenced.
+        unreadable: Why the audit or the decisions about rows cannot be read, a line for each.
         shared: What was computed from the facts of a table and is needed again, by table name.
     """
 
@@ -123,6 +134,7 @@ class Facts:
     heartbeats: Mapping[str, datetime] = field(default_factory=dict)
     price_per_hour: float = 0.0
     silenced: bool = False
+    unreadable: Sequence[str] = ()
     shared: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
@@ -169,6 +181,7 @@ def gather(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, at
         },
         price_per_hour=current_settings().price_per_hour,
         silenced=any(one.table == ALL for one in silenced),
+        unreadable=[str(error) for error in unreadable_of_lake(lake).values()],
     )
 
 
@@ -192,8 +205,17 @@ def watches(instance: dg.DagsterInstance) -> dict[str, Watch]:
         )
         before = found.get(state.instigator_name)
         if before is None or (watch.tick is not None and (before.tick is None or watch.tick > before.tick)):
-            found[state.instigator_name] = watch
+            found[state.instigator_name] = replace(watch, trouble=_trouble(instance, state)) if watch.failed else watch
     return found
+
+
+def _trouble(instance: dg.DagsterInstance, state: InstigatorState) -> str:
+    """The innermost cause of the failure of a sensor's last tick."""
+    ticks = instance.get_ticks(state.instigator_origin_id, state.selector_id, limit=1)
+    error = ticks[0].error if ticks else None
+    while error is not None and error.cause is not None:
+        error = error.cause
+    return "" if error is None else masked(re.sub(r"^[\w.]+: ", "", error.message.strip(), count=1))
 
 
 def _instant(seconds: float | None) -> datetime | None:

@@ -100,7 +100,7 @@ class LoadRow:
 
     @property
     def on_time(self) -> bool:
-        """Whether the window was loaded when it was due."""
+        """True if the window was loaded when it was due."""
         return self.outcome == "loaded" and self.ended_at <= self.due_at
 
     @property

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from incload_assets.checks.observation import spoken
 from incload_assets.monitoring.channels import Notice
 from incload_assets.monitoring.facts import Check, Watch
+from resources.wording import spoken
 
 SETTLES = timedelta(minutes=2)
 """How long a table has to be late, or windows to wait for a person, before it is told."""
@@ -22,7 +22,7 @@ _NEVER_LOADED = {"missing", "waiting", "failed", "in_progress"}
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """What is known about a table now.
+    """The state of a table as it is known now.
 
     Args:
         table: The table's name.
@@ -41,7 +41,7 @@ class Seen:
 
 @dataclass
 class Told:
-    """What was seen and told so far, kept as the cursor of the sensor.
+    """The states that were seen and told so far, kept as the cursor of the sensor.
 
     Args:
         since: Since when each state of a table holds, ISO 8601, by table and state.
@@ -55,7 +55,7 @@ class Told:
 
     @classmethod
     def of(cls, cursor: str | None) -> "Told":
-        """What a cursor holds; nothing if a person has set it to anything else."""
+        """The content of a cursor; nothing if a person has set it to anything else."""
         try:
             return cls(**json.loads(cursor or "{}"))
         except (ValueError, TypeError):
@@ -66,7 +66,7 @@ class Told:
         return json.dumps(asdict(self))
 
     def changes(self, tables: Iterable[Seen], at: datetime) -> list[Notice]:
-        """What has changed and is to be told; it counts as told from now on.
+        """The changes that are to be told; they count as told from now on.
 
         Args:
             tables: What is known of the tables that are not paused or silenced, and whose sensor runs; what was told

@@ -19,6 +19,7 @@ from incload_assets.progress.pause import pauses
 from incload_assets.progress.silence import silence_of, silences
 from resources.lake import Lake
 from resources.page_addresses import address_of
+from resources.wording import several
 
 NAME = "notify"
 INTERVAL_SECONDS = 60
@@ -56,11 +57,11 @@ def notify_sensor(tables: Sequence[Table], channels: Mapping[str, Send], dashboa
             try:
                 send([Notice(**notice) for notice in due])  # type: ignore[arg-type]
             except Exception as error:  # whatever it is, other channels and the next tick go on
-                parts.append(f"{channel}: {len(due)} notices wait: {described(error)}")
+                parts.append(f"{channel}: {several(len(due), 'notice')} not sent yet: {described(error)}")
                 context.log.warning(parts[-1])
             else:
                 told.waiting[channel] = [notice for notice in waiting if notice not in due]
-                parts.append(f"{channel}: {len(due)} notices sent")
+                parts.append(f"{channel}: {several(len(due), 'notice')} sent")
         context.update_cursor(told.as_text())
         return dg.SkipReason("; ".join(parts) or "nothing new")
 

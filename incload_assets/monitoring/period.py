@@ -1,4 +1,4 @@
-"""What the loads of one period say of a table: its due windows, how long they and news waited, what failed."""
+"""The loads of one period of a table: its due windows, how long they and news waited, what failed."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

@@ -53,7 +53,7 @@ class Sli:
 
     @property
     def met(self) -> bool | None:
-        """Whether the objective is met; None if there is none, or nothing is known yet."""
+        """True if the objective is met; None if there is none, or nothing is known yet."""
         if self.value is None or self.target is None:
             return None
         return self.value >= self.target if self.at_least else self.value <= self.target

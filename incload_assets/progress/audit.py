@@ -21,7 +21,7 @@ import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
 from incload_assets.declaration import window as windows
-from resources.errors import ConcurrentLoad, IncrementalLoadError
+from resources.errors import ConcurrentLoad, IncrementalLoadError, LakeUnreadable, StoredFileLost
 from resources.lake import AUDIT_FOLDER, Lake
 from resources.lake_rows import rows_where
 
@@ -51,6 +51,8 @@ Action = Literal[
     "expire",
     "erase",
 ]
+DAMAGED = (LakeUnreadable, StoredFileLost, OSError, pa.ArrowException)
+"""The errors of a read of an audit of which a commit or a file is damaged or gone."""
 WRITER = "incload/audit"
 """The identifier of the fence of entries."""
 FAILED = "failed"
@@ -125,7 +127,7 @@ class Last(NamedTuple):
 
 
 class Anchor(NamedTuple):
-    """What an entry ``expire`` tells of the entries that were removed at the beginning of the chain.
+    """The account in an entry ``expire`` of the entries that were removed at the beginning of the chain.
 
     Args:
         through: The number of the last one removed.
@@ -150,7 +152,7 @@ def anchor_in(entry: AuditEntry) -> Anchor | None:
 
 
 def actor_of(run: dg.DagsterRun | None = None) -> str:
-    """Who acts: the user whom Dagster knows, the person who started the CI, or the operating system's user."""
+    """The person who acts: the user whom Dagster knows, who started the CI, or the operating system's user."""
     tags = run.tags if run is not None else {}
     named = tags.get(_USER_TAG) or next((os.environ[name] for name in _CI if os.environ.get(name)), "")
     return named or getpass.getuser()

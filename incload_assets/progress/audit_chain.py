@@ -17,9 +17,11 @@ from datetime import datetime
 from typing import Any
 
 import dagster as dg
+import pyarrow as pa
 
 from incload_assets.progress.audit import BEGINNING, SCHEMA, WRITER, Anchor, AuditEntry, anchor_in, audit_uri
 from resources.lake import Lake
+from resources.unreadable import unreadable
 
 _SEEN = "incload/audit"
 
@@ -60,6 +62,9 @@ def chain_of(lake: Lake, instance: dg.DagsterInstance | None = None) -> Chain:
         lake: The lake with the audit.
         instance: The instance that remembers the last entry seen; None: only the chain itself is verified.
 
+    Raises:
+        LakeUnreadable, StoredFileLost: A commit or a file of it is damaged or gone.
+
     Example:
         >>> chain_of(lake).altered  # doctest: +SKIP
         Altered(number=3, why='its fields are not what its hash was made of')
@@ -82,7 +87,10 @@ def _stored(lake: Lake) -> tuple[list[dict[str, Any]], int]:
     delta = lake.delta(audit_uri(lake))
     if delta is None:
         return [], 0
-    rows = delta.to_pyarrow_table(columns=SCHEMA.names).to_pylist()
+    try:
+        rows = delta.to_pyarrow_table(columns=SCHEMA.names).to_pylist()
+    except (OSError, pa.ArrowException) as error:
+        raise unreadable(error, audit_uri(lake)) or error from None
     return sorted(rows, key=lambda row: row["number"]), delta.transaction_version(WRITER) or 0
 
 

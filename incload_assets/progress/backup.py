@@ -42,7 +42,7 @@ class Backup:
 
 
 def is_sqlite(instance: dg.DagsterInstance) -> bool:
-    """Whether all of an instance's storage is in SQLite files below its folder."""
+    """True if all of an instance's storage is in SQLite files below its folder."""
     storages = (instance.run_storage, instance.event_log_storage, instance.schedule_storage)
     return instance.is_persistent and all("sqlite" in type(storage).__module__ for storage in storages)
 

@@ -27,7 +27,7 @@ RUNS_LOOKED_AT = 200
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What Dagster has recorded about a window.
+    """The record of a window in Dagster.
 
     Args:
         fingerprint: Data version of its last materialization, None if there is none.

@@ -1,10 +1,11 @@
-"""The confirmation of a job that removes something for good: its name once more, in a field of the configuration.
+"""The configuration of a job by hand: it names tables that exist, and confirms once more what is removed for good.
 
 The command line asks for the same word at the terminal, see :mod:`incload_assets.cli.confirm`.
 """
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 import dagster as dg
 from dagster._core.storage.tags import SCHEDULE_NAME_TAG  # has no public name
@@ -12,6 +13,7 @@ from pydantic import Field
 
 from resources.errors import IncrementalLoadError
 
+T = TypeVar("T")
 RULE = "what cannot be taken back is confirmed by a person first; nothing was changed"
 
 
@@ -44,6 +46,23 @@ def expect_confirmed(job: str, confirm: str, wanted: str, gone: str) -> None:
         )
 
 
+def named(known: Mapping[str, T], *names: str, whose: str = "tables") -> list[T]:
+    """The tables that a job's configuration names.
+
+    Args:
+        known: The tables by name.
+        names: The names.
+        whose: What they are chosen from, for the message.
+
+    Raises:
+        dagster.Failure: There is no such table; the message names the others.
+    """
+    if unknown := sorted({*names} - known.keys()):
+        others = ", ".join(sorted(known))
+        raise dg.Failure(f"{', '.join(unknown)}: not among the {whose} ({others})", allow_retries=False)
+    return [known[name] for name in names]
+
+
 def is_by_hand(run: dg.DagsterRun) -> bool:
-    """Whether a person has launched a run, and not a schedule."""
+    """True if a person has launched a run, and not a schedule."""
     return SCHEDULE_NAME_TAG not in run.tags

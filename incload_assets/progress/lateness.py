@@ -15,7 +15,7 @@ Verdict = Literal["fresh", "late", "idle", "not due", "undeclared"]
 
 @dataclass(frozen=True, kw_only=True)
 class Lateness:
-    """Whether the latest due window is loaded.
+    """The lateness of the latest due window.
 
     Args:
         verdict: ``fresh``: it is loaded. ``late``: it is not loaded, or only with what it held before it ended.

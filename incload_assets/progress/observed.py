@@ -1,4 +1,4 @@
-"""What a table's sensor has seen, kept as the sensor's cursor, so that others need not read the source again."""
+"""The observation of a table's sensor, kept as its cursor, so that others need not read the source again."""
 
 import json
 from collections import Counter
@@ -18,7 +18,7 @@ SHOWN = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Observed:
-    """What a tick of a table's sensor saw.
+    """The observation of one tick of a table's sensor.
 
     Args:
         at: The instant, ISO 8601.
@@ -85,7 +85,7 @@ def observation(
     before: Observed | None,
     at: datetime,
 ) -> Observed:
-    """What a tick of a sensor saw.
+    """The observation of a tick of a sensor.
 
     Args:
         table: The declaration.

@@ -16,7 +16,7 @@ from threading import Lock
 from deltalake import DeltaTable
 
 from incload_assets.declaration.window import now
-from incload_assets.progress.audit import Action, AuditEntry, audit_uri, record
+from incload_assets.progress.audit import DAMAGED, Action, AuditEntry, audit_uri, record
 from resources.errors import IncrementalLoadError, TablePaused
 from resources.lake import Lake
 from resources.lake_rows import rows_where
@@ -82,19 +82,34 @@ def pauses_in_force(lake: Lake, at: datetime, action: Action = "pause") -> list[
     return [pause for pause in known[1] if pause.action == action and pause.since <= at < pause.until]
 
 
+def pauses_to_show(lake: Lake, at: datetime, action: Action = "pause") -> list[Pause]:
+    """The pauses in force, for those that only show them: none if the audit is damaged, which is shown as well.
+
+    Arguments as in :func:`pauses_in_force`.
+    """
+    try:
+        return pauses_in_force(lake, at, action)
+    except DAMAGED:
+        return []
+
+
 def pauses(lake: Lake, at: datetime) -> dict[str, Pause]:
-    """The pauses in force at an instant, by table name; of several of a table the newest.
+    """The :func:`pauses_to_show` at an instant, by table name; of several of a table the newest.
 
     Args:
         lake: The lake with the audit.
         at: The instant, aware.
     """
-    return {pause.table: pause for pause in pauses_in_force(lake, at)}
+    return {pause.table: pause for pause in pauses_to_show(lake, at)}
 
 
 def pause_of(lake: Lake, table_name: str, at: datetime | None = None) -> Pause | None:
-    """The pause of a table that is in force at an instant, by default now; None if there is none."""
-    return pauses(lake, at or now()).get(table_name)
+    """The pause of a table that is in force at an instant, by default now; None if there is none.
+
+    Raises:
+        LakeUnreadable: The audit is damaged, so that nobody knows.
+    """
+    return {pause.table: pause for pause in pauses_in_force(lake, at or now())}.get(table_name)
 
 
 def expect_not_paused(lake: Lake, table_name: str) -> None:

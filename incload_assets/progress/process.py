@@ -38,7 +38,7 @@ def gone(mark: str) -> str | None:
 
 
 def lives(pid: int, *, started: float | None = None, before: float | None = None) -> bool:
-    """Whether a process is alive; one that merely reuses its id is excluded by time.
+    """True if a process is alive; one that merely reuses its id is excluded by time.
 
     Args:
         pid: The process id.

@@ -55,17 +55,17 @@ class WindowProgress:
 
     @property
     def is_current(self) -> bool:
-        """Whether the last load had the source's present content, whatever a run has done since."""
+        """True if the last load had the source's present content, whatever a run has done since."""
         return self.position is not None and self.position.fingerprint == self.checkpoint
 
     @property
     def is_loaded(self) -> bool:
-        """Whether any load of the window was checkpointed, regardless of what happened since."""
+        """True if any load of the window was checkpointed, regardless of what happened since."""
         return self.checkpoint is not None
 
     @property
     def is_forgotten(self) -> bool:
-        """Whether the log has a load of the window that Dagster does not know: its storage, or the run, was lost."""
+        """True if the log has a load of the window that Dagster does not know: its storage, or the run, was lost."""
         has_load = self.record is not None and not self.record.is_withdrawn
         return has_load and self.checkpoint is None and self.status in ("missing", "waiting")
 

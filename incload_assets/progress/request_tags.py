@@ -38,7 +38,7 @@ _ACTIONS: Mapping[RunAction, str] = {"undo": UNDO_TAG, "release": RELEASE_TAG, "
 
 
 def action_of(tags: Mapping[str, str]) -> RunAction:
-    """What a run does to its partitions: it loads them from their source, or does what one of its tags says.
+    """The action of a run on its partitions: it loads them from their source, or does what one of its tags says.
 
     Example:
         >>> action_of({"incload/undo": "last"})
@@ -100,5 +100,5 @@ def fingerprint_in(tags: Mapping[str, str], partition: str) -> str | None:
 
 
 def is_range(tags: Mapping[str, str]) -> bool:
-    """Whether a run loads several partitions."""
+    """True if a run loads several partitions."""
     return tags.get(RANGE_START_TAG) != tags.get(RANGE_END_TAG)

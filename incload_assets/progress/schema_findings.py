@@ -1,4 +1,4 @@
-"""What a source sends that the contract does not expect: fields outside it, and values that a column's type refuses.
+"""The fields and values of a source that the contract does not expect: undeclared ones, and others than its types.
 
 Each window is read once: what its rows tell is kept by the Dagster instance with a digest of the window's files, so
 that a later look reads only windows whose rows are other ones.
@@ -90,7 +90,7 @@ def look_at_schema(
     most_windows: int | None = None,
     most_rows: int | None = None,
 ) -> SchemaLook:
-    """What a source sends that the contract does not expect, told by the log's rows; no value is in it.
+    """The fields and values of a source that the contract does not expect, by the log's rows; no value is in it.
 
     Fields that the table's evolution ignores are left out.
 
@@ -120,7 +120,7 @@ def look_at_schema(
 
 
 def known_schemas(instance: dg.DagsterInstance, table: Table) -> Known:
-    """What an instance keeps of a table's windows; nothing if it keeps none, or what it keeps cannot be read."""
+    """The schemas of a table's windows that an instance keeps; none if it keeps none, or they cannot be read."""
     name = _KEPT + table.name
     kept = instance.daemon_cursor_storage.get_cursor_values({name}).get(name)
     try:

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from incload_assets.declaration.window import now
 from incload_assets.progress.audit import AuditEntry, record
-from incload_assets.progress.pause import Pause, begin, pauses_in_force
+from incload_assets.progress.pause import Pause, begin, pauses_in_force, pauses_to_show
 from resources.errors import IncrementalLoadError
 from resources.lake import Lake
 
@@ -50,7 +50,7 @@ def unsilence(lake: Lake, tables: Sequence[str] = (), *, actor: str = "", run_id
     Raises:
         IncrementalLoadError: Nothing is silenced, or a table only by a silence of all tables.
     """
-    in_force = {one.table: one for one in silences(lake)}
+    in_force = {one.table: one for one in pauses_in_force(lake, now(), "silence")}
     ended = [*in_force.values()] if not tables else [in_force[name] for name in tables if name in in_force]
     if missing := [name for name in tables if name not in in_force] or ([] if ended else ["nothing"]):
         raise IncrementalLoadError(
@@ -64,8 +64,8 @@ def unsilence(lake: Lake, tables: Sequence[str] = (), *, actor: str = "", run_id
 
 
 def silences(lake: Lake, at: datetime | None = None) -> list[Pause]:
-    """The silences in force at an instant, by default now, oldest first."""
-    return pauses_in_force(lake, at or now(), "silence")
+    """The silences to show at an instant, by default now, oldest first; none if the audit is damaged."""
+    return pauses_to_show(lake, at or now(), "silence")
 
 
 def silence_of(in_force: Sequence[Pause], table_name: str) -> Pause | None:

@@ -12,10 +12,11 @@ from incload_assets.declaration import window as windows
 from incload_assets.declaration.eras import Era
 from incload_assets.declaration.table import Table
 from incload_assets.progress.lateness import lateness_of
-from incload_assets.progress.pause import pause_of
+from incload_assets.progress.pause import pauses
 from incload_assets.progress.progress import STATUSES, progress_from, source_state
 from incload_assets.progress.undone import undone_windows, with_undone
 from resources.lake import Lake
+from resources.wording import several
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +38,8 @@ class ClosedEra:
     def __str__(self) -> str:
         never = f", {len(self.never_loaded)} of them never loaded" if self.never_loaded else ""
         return (
-            f"closed: {len(self.loaded) + len(self.never_loaded)} windows, {self.definition} until {self.until}{never}"
+            f"closed: {several(len(self.loaded) + len(self.never_loaded), 'window')}, "
+            f"{self.definition} until {self.until}{never}"
         )
 
 
@@ -113,7 +115,7 @@ def table_status(instance: dg.DagsterInstance, table: Table, lake: Lake, at: dat
     progress = with_undone(progress, lost)
     late = lateness_of(instance, table, progress, moment)
     delta = lake.delta(lake.table_uri(table.key.path))
-    pause = pause_of(lake, table.name, moment)
+    pause = pauses(lake, moment).get(table.name)
     keys = {status: [w.key for w in progress if w.status == status] for status in STATUSES}
     return TableStatus(
         table=table.name,
@@ -146,7 +148,7 @@ def _closed(era: Era, records: Mapping[str, WindowRecord]) -> ClosedEra:
 
 
 def forgotten_loads(windows: Mapping[str, int]) -> tuple[str, str]:
-    """What happened if logs have loads that Dagster does not know, and the remedy.
+    """The finding that logs have loads that Dagster does not know, and its remedy.
 
     Args:
         windows: Number of such windows by table; at least one table.
@@ -154,7 +156,7 @@ def forgotten_loads(windows: Mapping[str, int]) -> tuple[str, str]:
     count, tables = sum(windows.values()), ", ".join(sorted(windows))
     only = f" {tables}" if len(windows) == 1 else ""
     return (
-        f"the {'log has' if only else 'logs have'} loads of {count:,} partition{'' if count == 1 else 's'} of {tables} "
+        f"the {'log has' if only else 'logs have'} loads of {several(count, 'partition')} of {tables} "
         "that Dagster does not know: its storage was lost, or DAGSTER_HOME is another one",
         "put a backup back (incload restore-instance), or prove the partitions from the tables, which reads no source: "
         f"incload rebuild{only}",

@@ -50,7 +50,7 @@ class Rollback:
     last: int = 0
 
     def undoes(self, load: "_Load") -> bool:
-        """Whether the version that a load left is gone."""
+        """True if the version that a load left is gone."""
         if self.at is None:
             return self.to < load.version and load.storage_id <= self.last
         return self.to < load.version < self.at

@@ -1,1 +1,1 @@
-"""What brings a table, or what Dagster knows of it, back to where it was."""
+"""The ways to bring a table, or Dagster's knowledge of it, back to where it was."""

@@ -19,7 +19,6 @@ from pyspark.errors import PySparkException
 
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.window_records import base_keys, ingested_windows, window_records_of
-from incload_assets.checks.observation import several
 from incload_assets.delta.sql import literal
 from incload_assets.delta.tuning import tune_plan
 from incload_assets.load.apply import apply_changes
@@ -40,6 +39,7 @@ from incload_assets.recovery.base_rows import (
 from incload_assets.writes.merge_into import app_id
 from incload_assets.writes.strategy import strategy_of
 from resources.errors import ConcurrentLoad, IncrementalLoadError, ReconciliationFailed, SchemaMismatch
+from resources.wording import several
 
 _KEEPS_ROWS = {"SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "ADD COLUMNS", "CHANGE COLUMN", "VACUUM START", "VACUUM END"}
 """Operations of Delta's history that change no row."""
@@ -177,7 +177,7 @@ def _adopted(
         done(len(there) + landed, base.chunks)
     if base.keys and rows != found.changes:
         raise ReconciliationFailed(
-            f"{table.name}: the table has {found.changes:,} rows to adopt, the log has {rows:,}",
+            f"{table.name}: the table has {several(found.changes, 'row')} to adopt, the log has {rows:,}",
             rule="each row becomes one base row; loads stay refused",
             remedy=f"incload adopt {table.name} --again",
         )
@@ -245,7 +245,7 @@ def _prove(load: LoadContext, base: Base) -> None:
         load.kept.release()
     if pending := sum(one.pending for one in found.values()):
         raise ReconciliationFailed(
-            f"{load.table.name}: the fold of the base rows would change {pending:,} rows of the table",
+            f"{load.table.name}: the fold of the base rows would change {several(pending, 'row')} of the table",
             rule="the base rows make the table as it is; loads stay refused",
             remedy=f"if another writer changed the table meanwhile: incload adopt {load.table.name} --again",
         )

@@ -9,6 +9,7 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.table import Table
 from incload_assets.progress.audit import actor_of
 from incload_assets.progress.checkpoint import UPKEEP
+from incload_assets.progress.confirmed import named
 from incload_assets.recovery.adopt import adopt
 
 
@@ -31,10 +32,7 @@ def adopt_job(tables: Iterable[Table]) -> dg.JobDefinition:
 
     @dg.op(required_resource_keys={"spark", "lake"})
     def adopt_one(context: dg.OpExecutionContext, config: AdoptConfig) -> None:
-        if (table := by_name.get(config.table)) is None:
-            raise dg.Failure(
-                f"{config.table}: not among the tables ({', '.join(sorted(by_name))})", allow_retries=False
-            )
+        [table] = named(by_name, config.table)
         with context.resources.spark.session(table.name) as spark:
             lake = context.resources.lake.followed()
             load = LoadContext(spark, table, lake, context.run.run_id, context.log.info)

@@ -1,4 +1,4 @@
-"""Whether a Delta table that no load has made can be adopted: its keys, columns, layout, features and writers."""
+"""The examination of a Delta table that no load has made, for adoption: keys, columns, layout, features and writers."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.context import LoadContext
-from incload_assets.checks.observation import several
 from incload_assets.contract.contract import MASK
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.layout import bucket_sql
@@ -24,6 +23,7 @@ from incload_assets.writes.delete_insert import DeleteInsert
 from incload_assets.writes.merge import Merge
 from resources.errors import SchemaMismatch
 from resources.unreadable import READER_FEATURES
+from resources.wording import several
 
 RECENT = timedelta(days=7)
 """How long ago the last commit of another writer is that is reported."""
@@ -55,7 +55,7 @@ _REASONS = {
 
 @dataclass
 class Findings:
-    """What the examination of a table found.
+    """The findings of the examination of a table.
 
     Args:
         rows: Number of rows.
@@ -209,23 +209,27 @@ def _look_at_rows(load: LoadContext, delta: DeltaTable, here: T.StructType, foun
     problems, notes = found.problems, found.notes
     for name in table.identity:
         if count := sums[f"key {name}"]:
-            problems.append(f"{count:,} rows have NULL in {name}, which identifies a row: delete or fill them")
+            problems.append(f"{several(count, 'row')} with NULL in {name}, which identifies a row: delete or fill them")
     for name, protection in table.contract.protections.items():
         if count := sums[f"clear {name}"]:
-            problems.append(f"{count:,} values of {name} are not as {protection} makes them: replace them")
+            problems.append(f"{several(count, 'value')} of {name} not as {protection} makes them: replace them")
     if sums["misplaced"]:
-        problems.append(f"{sums['misplaced']:,} rows are not in the bucket of their key: fill {BUCKET} with {bucket}")
+        problems.append(
+            f"{several(sums['misplaced'], 'row')} not in the bucket of their key: fill {BUCKET} with {bucket}"
+        )
     if sums["unmarked"]:
-        problems.append(f"{sums['unmarked']:,} rows have NULL in the column of soft_delete: fill it with false")
+        problems.append(
+            f"{several(sums['unmarked'], 'row')} with NULL in the column of soft_delete: fill it with false"
+        )
     if sums["invalid"]:
-        text = f"{sums['invalid']:,} rows break the contract, for example {sums['reason']}"
+        text = f"{several(sums['invalid'], 'row')} against the contract, for example {sums['reason']}"
         if table.by_column:
             problems.append(f"{text}: correct them, as a row that lacks required columns waits for them")
         else:
             notes.append(f"{text}; they stay until newer changes of their keys come")
     if sums["unordered"]:
         notes.append(
-            f"{sums['unordered']:,} rows have no {table.changes.sequence_by[0]}: any change is newer than they"
+            f"{several(sums['unordered'], 'row')} without {table.changes.sequence_by[0]}: any change is newer than they"
         )
     problems += _repeated(table, rows)
 

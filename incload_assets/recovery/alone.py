@@ -20,6 +20,7 @@ from incload_assets.progress.claims import claim, claimed_by_others, end_claim
 from incload_assets.progress.pause import Pause
 from resources.errors import IncrementalLoadError
 from resources.lake import Lake
+from resources.wording import several
 
 _POLL = 2.0
 """Seconds between two looks at runs under way."""
@@ -96,7 +97,7 @@ def wait_for_runs(
                     rule=f"no run loads a table while a person is erased from it; waited for {patience}",
                     remedy="wait until they have ended, or cancel them, and repeat the erasure",
                 )
-            info(f"{table.name}: waits for {len(runs)} runs under way")
+            info(f"{table.name}: waits for {several(len(runs), 'run')} under way")
             sleep(min(_POLL, patience.total_seconds()))
 
 

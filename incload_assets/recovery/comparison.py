@@ -41,7 +41,7 @@ class Comparison:
 
     @property
     def equal(self) -> bool:
-        """Whether table and shadow have the same rows."""
+        """True if table and shadow have the same rows."""
         return not (self.only_table or self.only_shadow or self.different)
 
 

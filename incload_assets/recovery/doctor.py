@@ -14,7 +14,7 @@ import dagster as dg
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.table import Table
-from incload_assets.load.faults import Faults
+from incload_assets.load.faults import Faults, unreadable_of_lake
 from incload_assets.load.range_fences import not_merged
 from incload_assets.progress.audit_chain import chain_of
 from incload_assets.progress.lake_identity import REMEDY, mistaken
@@ -24,8 +24,8 @@ from incload_assets.progress.request_tags import TABLE_TAG
 from incload_assets.progress.run_tags import own_tag
 from incload_assets.progress.status import forgotten_loads
 from incload_assets.progress.undone import undone_windows
-from resources.errors import IncrementalLoadError
-from resources.lake import Lake
+from resources.errors import IncrementalLoadError, LakeUnreadable, StoredFileLost
+from resources.lake import AUDIT_FOLDER, Lake
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,17 +76,22 @@ def _of_fault(name: str, error: BaseException) -> Disagreement:
 
 
 def examine_lake(lake: Lake, instance: dg.DagsterInstance) -> list[Disagreement]:
-    """The disagreements that concern no single table: whether the audit is as it was written.
+    """The disagreements that concern no single table: audit and decisions can be read, the audit is as it was written.
 
     Args:
         lake: The lake.
         instance: The instance, which remembers the last entry of the audit.
     """
-    altered = chain_of(lake, instance).altered
-    if altered is None:
-        return []
-    remedy = "incload audit shows its entries; bring the former ones back with a RESTORE of the Delta table _audit"
-    return [Disagreement(table="", what=str(altered), remedy=remedy)]
+    faults: dict[str, BaseException] = {**unreadable_of_lake(lake)}
+    try:
+        altered = chain_of(lake, instance).altered
+    except (LakeUnreadable, StoredFileLost) as error:
+        altered, faults[AUDIT_FOLDER] = None, error
+    found = [_of_fault(folder, error) for folder, error in faults.items()]
+    if altered is not None:
+        remedy = "incload audit shows its entries; bring the former ones back with a RESTORE of the Delta table _audit"
+        found.append(Disagreement(table="", what=str(altered), remedy=remedy))
+    return found
 
 
 def examine_table(instance: dg.DagsterInstance, table: Table, lake: Lake, at: datetime) -> list[Disagreement]:

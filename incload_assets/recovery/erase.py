@@ -47,6 +47,7 @@ from incload_assets.recovery.traces import Search, files_with_keys
 from incload_assets.sources.upstream.tables import Tables
 from resources.errors import ConcurrentLoad, IncrementalLoadError
 from resources.lake import SHADOW_FOLDER, Lake
+from resources.wording import several
 
 ATTEMPTS = 5
 MOST_KEYS = 100_000
@@ -85,7 +86,7 @@ class Eraser:
     patience: timedelta = timedelta(minutes=10)
 
     def plan(self) -> Erasure:
-        """What an erasure would find; nothing is changed."""
+        """The findings that an erasure would have; nothing is changed."""
         check_fingerprints(self.fingerprints)
         listed, tables = DenyList(self.fingerprints), {}
         for load in self._loads():
@@ -152,7 +153,9 @@ class Eraser:
             forgotten += self._forget_former(load)
             for uri in (load.uri, load.log.uri):
                 removed += self._without_old_versions(uri)
-            self.info(f"{name}: {tables[name].changes} changes and {tables[name].rows} rows are erased")
+            self.info(
+                f"{name}: erased {several(tables[name].changes, 'change')} and {several(tables[name].rows, 'row')}"
+            )
         if self.lake.delta(decisions_uri(self.lake)) is not None:
             removed += self._without_old_versions(decisions_uri(self.lake))
         more = self._forget_keys()  # of a load, or a compaction, that had begun before

@@ -14,6 +14,7 @@ from incload_assets.progress.checkpoint import UPKEEP
 from incload_assets.progress.confirmed import confirm_field, expect_confirmed
 from incload_assets.recovery.erase import Eraser
 from incload_assets.recovery.erasure import Erasure
+from resources.wording import several
 
 
 class EraseConfig(dg.Config):
@@ -61,7 +62,8 @@ def erase_job(tables: Iterable[Table]) -> dg.JobDefinition:
         context.add_output_metadata(_metadata(made))
         if not (config.only_plan or made.is_proven):
             raise dg.Failure(
-                f"{len(made.traces.found)} files still have a trace, {len(made.traces.unreadable)} could not be read",
+                f"a trace is left in {several(len(made.traces.found), 'file')}, "
+                f"{len(made.traces.unreadable)} could not be read",
                 metadata=_metadata(made),
                 allow_retries=False,
             )

@@ -39,6 +39,7 @@ from incload_assets.recovery.base_rows import base_window
 from incload_assets.writes.merge_into import INGESTION_SHIFT, app_id
 from resources.errors import ConcurrentLoad
 from resources.lake import data_files, files_in
+from resources.wording import several
 
 ATTEMPTS = 5
 
@@ -162,7 +163,7 @@ def _land(load: LoadContext, window: Window, before: WindowRecord, deny: DenyLis
             replaced=sum(file.rows for file in staged.files if file.kind == REPLACED),
             erasing=True,
         )
-        load.info(f"{table.name} {key}: lands without {records} rows")
+        load.info(f"{table.name} {key}: lands without {several(records, 'row')}")
         _keep_named(load, at, key, [*counts])
         landed = commit(
             load,
@@ -248,12 +249,14 @@ def _sweep(load: LoadContext, deny: DenyList) -> None:
             return
         names, records = table.write.marked(table.contract, table.changes), load.log.records(load.log.open())
         if not names or not records:
-            load.info(f"{table.name}: {count} rows that its log does not explain are deleted")
+            load.info(f"{table.name}: deleted {several(count, 'row')} without an explanation in its log")
             assert table.subject is not None
             columns, note = [table.subject.by, *table.changes.keys], f"deleted erased rows, run {load.run_id}"
             delete_rows(load.spark, load.lake.sql_name(load.uri), left, columns, note=note)
             continue
-        load.info(f"{table.name}: {count} rows of the table are no longer in its log; their keys are folded again")
+        load.info(
+            f"{table.name}: {several(count, 'row')} of the table no longer in its log; their keys are folded again"
+        )
         # a base window only if there is no other
         [window] = _windows(load, [max(records, key=lambda key: (not key.startswith(BASE), key))])
         if _land_markers(load, window, records[window.key], left.select(*map(col, names)).distinct()):

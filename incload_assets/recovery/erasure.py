@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from incload_assets.change_log.erasures import fingerprint
-from incload_assets.checks.observation import several
 from incload_assets.contract.protection import Tokens
 from incload_assets.declaration.table import Table
 from incload_assets.ingest.protect import token
@@ -14,6 +13,7 @@ from incload_assets.recovery.old_versions import Removed
 from incload_assets.recovery.traces import Traces
 from incload_assets.sources.upstream.tables import Tables
 from resources.errors import DeclarationError
+from resources.wording import several
 
 SHOWN = 20
 """Most files that are named, of those with a trace and of those that could not be read."""
@@ -45,7 +45,7 @@ class Erasure:
 
     @property
     def is_proven(self) -> bool:
-        """Whether every file was read, and none has a trace."""
+        """True if every file was read, and none has a trace."""
         return not (self.traces.found or self.traces.unreadable)
 
     def lines(self, *, planned: bool = False) -> Iterator[str]:

@@ -12,7 +12,7 @@ from incload_assets.maintenance.jobs import Chosen
 from incload_assets.progress.audit import AuditEntry, actor_of, record
 from incload_assets.progress.backup import back_up, is_sqlite
 from incload_assets.progress.checkpoint import UPKEEP
-from incload_assets.progress.confirmed import is_by_hand
+from incload_assets.progress.confirmed import is_by_hand, named
 from incload_assets.recovery.rebuild import rebuild
 from resources.lake import Lake
 from resources.settings import Settings
@@ -64,8 +64,7 @@ def rebuild_job(tables: Iterable[Table]) -> dg.JobDefinition:
 
     @dg.op(required_resource_keys={"spark", "lake"})
     def rebuild_each(context: dg.OpExecutionContext, config: RebuildConfig) -> None:
-        if unknown := sorted(set(config.tables) - by_name.keys()):
-            raise dg.Failure(f"{', '.join(unknown)}: not among the tables ({', '.join(sorted(by_name))})")
+        named(by_name, *config.tables)
         lake = context.resources.lake
         faults = Faults(lake, context.log.error)
 

@@ -10,8 +10,10 @@ from incload_assets.declaration.window import now
 from incload_assets.maintenance.jobs import Chosen
 from incload_assets.progress.audit import actor_of
 from incload_assets.progress.checkpoint import LOADS_NOTHING, UPKEEP
+from incload_assets.progress.confirmed import named
 from incload_assets.progress.pause import parse_until, pause, resume
 from incload_assets.recovery.doctor import examine
+from resources.wording import several
 
 
 class PauseConfig(dg.Config):
@@ -37,32 +39,29 @@ def care_jobs(tables: Iterable[Table]) -> list[dg.JobDefinition]:
     """
     by_name = {table.name: table for table in tables}
 
-    def named(name: str) -> Table:
-        if name not in by_name:
-            raise dg.Failure(f"{name}: not among the tables ({', '.join(sorted(by_name))})", allow_retries=False)
-        return by_name[name]
-
     @dg.op(required_resource_keys={"lake"})
     def examine_each(context: dg.OpExecutionContext, config: Chosen) -> None:
         instance, lake, at = context.instance, context.resources.lake, now()
-        chosen = [named(name) for name in config.tables or sorted(by_name)]
+        chosen = named(by_name, *(config.tables or sorted(by_name)))
         found = examine(instance, chosen, lake, at)
         for one in found:
             where = " ".join(filter(None, [one.table, ", ".join(one.partitions)]))
             context.log.warning(f"{where}: {one.what}. Remedy: {one.remedy}")
-        context.log.info(f"{len(chosen)} tables examined, {len(found)} disagreements")
+        context.log.info(f"{several(len(chosen), 'table')} examined, {several(len(found), 'disagreement')}")
         if found:
-            raise dg.Failure(f"{len(found)} disagreements, see the log", allow_retries=False)
+            raise dg.Failure(f"{several(len(found), 'disagreement')}, see the log", allow_retries=False)
 
     @dg.op(required_resource_keys={"lake"})
     def pause_one(context: dg.OpExecutionContext, config: PauseConfig) -> None:
-        table, until, who = named(config.table), parse_until(config.until, now()), actor_of(context.run)
+        [table] = named(by_name, config.table)
+        until, who = parse_until(config.until, now()), actor_of(context.run)
         made = pause(context.resources.lake, table.name, until, config.because, actor=who, run_id=context.run_id)
         context.log.info(f"{table.name} is {made}")
 
     @dg.op(required_resource_keys={"lake"})
     def resume_one(context: dg.OpExecutionContext, config: ResumeConfig) -> None:
-        table, who = named(config.table), actor_of(context.run)
+        [table] = named(by_name, config.table)
+        who = actor_of(context.run)
         ended = resume(context.resources.lake, table.name, config.because, actor=who, run_id=context.run_id)
         context.log.info(f"{table.name} is loaded again; it was {ended}")
 

@@ -11,7 +11,6 @@ from pyspark.sql import functions as F
 from incload_assets.change_log.change import DELETE, REJECTED, TRUNCATE, UPSERTS
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.window_records import WindowRecord
-from incload_assets.checks.observation import several, some
 from incload_assets.contract.contract import MASK
 from incload_assets.declaration.table import Table
 from incload_assets.delta.sql import col
@@ -23,6 +22,7 @@ from incload_assets.ingest.quarantine import is_tolerated
 from incload_assets.ingest.validate import validate
 from incload_assets.load.judgeable import can_be_judged, records_of_payloads
 from incload_assets.load.replay import unreplayable
+from resources.wording import several, some
 
 _LANDED = "landed"
 """The payload that stands for that of an accepted row, so that it is known among the judged ones."""
@@ -101,7 +101,7 @@ class JudgedAnew:
 
 
 def judge_anew(load: LoadContext, last: int) -> JudgedAnew:
-    """What the present contract makes of the rows of the windows landed last; nothing is written.
+    """The verdicts of the present contract about the rows of the windows landed last; nothing is written.
 
     Args:
         load: The context of the table.

@@ -1,4 +1,4 @@
-"""What the plan of a window says: keys and rows that would change, files to rewrite, tables that would follow."""
+"""The details of the plan of a window: keys and rows that would change, files to rewrite, tables that would follow."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -7,9 +7,11 @@ from pydantic import Field
 
 from incload_assets.declaration.table import Table
 from incload_assets.progress.checkpoint import UPKEEP
+from incload_assets.progress.confirmed import named
 from incload_assets.recovery.plan_text import ALONE, counts_of, notes_of, pace_of
 from incload_assets.recovery.planned import STOPS
 from incload_assets.recovery.planning import pending_untouched, plan_loads
+from resources.wording import several
 
 
 class PlanConfig(dg.Config):
@@ -31,14 +33,12 @@ def plan_job(tables: Iterable[Table]) -> dg.JobDefinition:
 
     @dg.op(required_resource_keys={"spark", "lake"})
     def plan_each(context: dg.OpExecutionContext, config: PlanConfig) -> None:
-        if (table := by_name.get(config.table)) is None:
-            known = ", ".join(sorted(by_name))
-            raise dg.Failure(f"{config.table}: not among the tables ({known})", allow_retries=False)
+        [table] = named(by_name, config.table)
         lake, instance = context.resources.lake, context.instance
         keys = config.partitions or pending_untouched(instance, table, lake)
         with context.resources.spark.session(table.name) as spark:
             plan = plan_loads(spark, instance, table, lake, keys, tables=by_name.values())
-        context.log.info(f"{table.name}: {len(keys)} partitions, {ALONE}; nothing was written")
+        context.log.info(f"{table.name}: {several(len(keys), 'partition')}, {ALONE}; nothing was written")
         for window in plan.windows:
             for line in (counts_of(window), *notes_of(window)):
                 context.log.info(f"{table.name} {window.partition}: {line}")
@@ -46,7 +46,7 @@ def plan_job(tables: Iterable[Table]) -> dg.JobDefinition:
             context.log.info(pace)
         if stops := {window.partition: window.error for window in plan.windows if window.outcome == STOPS}:
             raise dg.Failure(
-                f"{table.name}: the loads of {len(stops)} of {len(keys)} partitions would stop",
+                f"{table.name}: the loads of {len(stops)} of {several(len(keys), 'partition')} would stop",
                 metadata=stops,
                 allow_retries=False,
             )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from incload_assets.recovery.planned import CHANGES, NOTHING, Plan, Sample, WindowPlan
+from resources.wording import several
 
 ALONE = "each planned alone, against the table as it is now"
 _COUNTS = (
@@ -14,7 +15,7 @@ SHOWN_WINDOWS = 5
 
 
 def counts_of(window: WindowPlan) -> str:
-    """What the load of a window would do, in one line.
+    """The effect of the load of a window, in one line.
 
     Example:
         >>> counts_of(WindowPlan("2026-01-03", again=True))
@@ -25,12 +26,14 @@ def counts_of(window: WindowPlan) -> str:
     counts = ", ".join(f"{getattr(window, name)} {name}" for name in _COUNTS if getattr(window, name))
     if window.outcome == NOTHING:
         return f"{NOTHING}{f' ({counts})' if counts else ''}"
-    rewritten = f"; rewrites at most {window.files} files, {window.bytes / 1e6:,.1f} MB" if window.files else ""
+    rewritten = (
+        f"; rewrites at most {several(window.files, 'file')}, {window.bytes / 1e6:,.1f} MB" if window.files else ""
+    )
     return f"{window.rows_read} read: {counts or 'no row changes'}{rewritten}"
 
 
 def notes_of(window: WindowPlan) -> Iterator[str]:
-    """What follows from the load of a window, one line each."""
+    """The consequences of the load of a window, one line each."""
     if window.moved:
         keys = "key has its row" if window.moved == 1 else "keys have their rows"
         yield f"{window.moved} {keys} in another partition of the table"
@@ -64,7 +67,7 @@ def pace_of(plan: Plan) -> str:
     if plan.pace is None or not loads:
         return ""
     pace = plan.pace
-    past = "1 load" if pace.loads == 1 else f"{pace.loads} loads"
+    past = several(pace.loads, "load")
     return (
         f"a load of {plan.table} took {pace.median:.1f} s ({pace.low:.1f} to {pace.high:.1f} s, {past}); "
         f"{'this one' if loads == 1 else f'these {loads}'}: about {loads * pace.median:.0f} s "

@@ -47,7 +47,7 @@ class Follower:
 
 @dataclass(frozen=True)
 class Basis:
-    """What the plan of a window was made from. Digests are of names of files, which never change.
+    """The basis of the plan of a window. Digests are of names of files, which never change.
 
     Args:
         source: Fingerprint of the source's position.
@@ -66,7 +66,7 @@ class Basis:
 
 @dataclass(frozen=True)
 class WindowPlan:
-    """What the load of one window would do.
+    """The effect that the load of one window would have.
 
     Args:
         partition: The partition key.

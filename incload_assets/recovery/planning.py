@@ -13,8 +13,8 @@ from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.load.detection import detect
 from incload_assets.load.error_translation import told
+from incload_assets.load.pending import pending_windows
 from incload_assets.progress.checkpoint import checkpoint_of
-from incload_assets.progress.pending import pending_windows
 from incload_assets.recovery.plan_details import window_plan
 from incload_assets.recovery.planned import (
     Pace,
@@ -34,7 +34,7 @@ PAST_LOADS = 50
 
 
 def pending_untouched(instance: dg.DagsterInstance, table: Table, lake: Lake) -> list[str]:
-    """The same as :func:`~incload_assets.progress.pending.pending_windows`, without any write to the lake."""
+    """The same as :func:`~incload_assets.load.pending.pending_windows`, without any write to the lake."""
     with TemporaryDirectory(prefix="incload-preview-") as aside:
         return pending_windows(instance, table, PreviewLake(lake.root, aside=Path(aside)))
 

@@ -48,7 +48,7 @@ OWN = "_preview_"
 
 @dataclass(frozen=True)
 class Change:
-    """What a merge would do.
+    """The effect that a merge would have.
 
     Args:
         at: The read view of its plan.
@@ -66,7 +66,7 @@ class Change:
 
 @dataclass
 class Pretended:
-    """What a preview has done so far.
+    """The effects of a preview so far.
 
     Args:
         changes: The merges, in their order.

@@ -37,7 +37,7 @@ class PreviewLake(FollowedLake):
         return super().delta(self._moved.get(uri, uri), version)
 
     def exists(self, uri: str) -> bool:
-        """Whether the lake itself has the table."""
+        """True if the lake itself has the table."""
         return uri not in self._moved and self.delta(uri) is not None
 
     def stand_in(self, uri: str, schema: T.StructType, partition_by: Sequence[str]) -> None:

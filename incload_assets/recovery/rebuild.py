@@ -26,6 +26,7 @@ from incload_assets.recovery.runless_events import report_materializations
 from incload_assets.writes.merge_into import app_id
 from incload_assets.writes.strategy import strategy_of
 from resources.errors import ReconciliationFailed
+from resources.wording import several
 
 WINDOWS_AT_ONCE = 5_000
 """Windows that one plan proves. A plan may have to read the whole log, however few windows it is for."""
@@ -143,11 +144,14 @@ def _examined(load: LoadContext, windows: Sequence[Window]) -> Iterator[tuple[Wi
 def _doubt(load: LoadContext, window: Window, evidence: Evidence, at: ReadView) -> str:
     """Why a window is not proven; empty if it is."""
     if evidence.pending and window.key in load.table.closed:
-        return f"{evidence.pending} of its {evidence.keys} keys differ, and it is closed; RESTORE the table's version"
+        return (
+            f"log and table differ in {evidence.pending} of {several(evidence.keys, 'key')}, and "
+            f"it is closed; RESTORE the table's version"
+        )
     if evidence.pending and not _was_merged(load, window, at):
         return "it was ingested, but not merged; a load merges it"
     if evidence.pending:
-        return f"{evidence.pending} of its {evidence.keys} keys differ between log and table; a load repairs them"
+        return f"log and table differ in {evidence.pending} of {several(evidence.keys, 'key')}; a load repairs them"
     try:
         check_bins(evidence, f"{load.table.name} {window.key}")
     except ReconciliationFailed as error:

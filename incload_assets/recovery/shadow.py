@@ -24,7 +24,6 @@ from incload_assets.change_log.commit import commit
 from incload_assets.change_log.context import LoadContext, Phases
 from incload_assets.change_log.staged import Staged
 from incload_assets.change_log.window_records import BASE, WindowRecord, base_keys, window_records_of
-from incload_assets.checks.observation import several
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.window import Window, now
 from incload_assets.ingest.facts import facts_of
@@ -40,6 +39,7 @@ from incload_assets.writes.merge_into import app_id
 from resources.errors import IncrementalLoadError, SourceChanged
 from resources.lake import SHADOW_FOLDER, Lake
 from resources.object_store import is_s3
+from resources.wording import several
 
 WINDOWS_AT_ONCE = 200
 """Most windows that are folded together."""
@@ -73,11 +73,12 @@ class Shadow:
         """The result for people, the counts first."""
         found, (there, here) = self.comparison, self.comparison.rows
         if found.equal:
-            yield f"{table_name}: table and shadow are equal, {there:,} rows"
+            yield f"{table_name}: table and shadow are equal, {several(there, 'row')}"
         else:
             yield (
-                f"{table_name}: {found.only_table:,} rows only in the table, {found.only_shadow:,} only in the shadow, "
-                f"{found.different:,} different; {there:,} rows in the table, {here:,} in the shadow"
+                f"{table_name}: {several(found.only_table, 'row')} only in the table, "
+                f"{found.only_shadow:,} only in the shadow, "
+                f"{found.different:,} different; {several(there, 'row')} in the table, {here:,} in the shadow"
             )
         if found.by_column:
             yield "  rows that differ by column: " + ", ".join(f"{n} {count:,}" for n, count in found.by_column.items())

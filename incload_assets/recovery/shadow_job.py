@@ -8,6 +8,7 @@ from pydantic import Field
 from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.table import Table
 from incload_assets.progress.checkpoint import UPKEEP
+from incload_assets.progress.confirmed import named
 from incload_assets.recovery.shadow import drop, shadow
 
 
@@ -28,10 +29,7 @@ def shadow_job(tables: Iterable[Table]) -> dg.JobDefinition:
 
     @dg.op(required_resource_keys={"spark", "lake"})
     def shadow_one(context: dg.OpExecutionContext, config: ShadowConfig) -> None:
-        if (table := by_name.get(config.table)) is None:
-            raise dg.Failure(
-                f"{config.table}: not among the tables ({', '.join(sorted(by_name))})", allow_retries=False
-            )
+        [table] = named(by_name, config.table)
         with context.resources.spark.session(table.name) as spark:
             lake = context.resources.lake.followed()
             load = LoadContext(spark, table, lake, context.run.run_id, context.log.info)

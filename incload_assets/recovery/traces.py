@@ -51,7 +51,7 @@ class Traces:
 
 @dataclass(frozen=True)
 class Search:
-    """What is searched for.
+    """The terms of a search for traces.
 
     Args:
         fingerprints: Fingerprints of subjects, see :func:`incload_assets.change_log.erasures.fingerprint`.

@@ -42,7 +42,7 @@ class LoadedCode:
         return cls({path: None if state and begun <= state[0] <= loaded else state for path, state in states.items()})
 
     def has_changed(self) -> bool:
-        """Whether a module's file, or the list of a package's modules, has changed."""
+        """True if a module's file, or the list of a package's modules, has changed."""
         return any(_state(path) != state for path, state in self.states.items())
 
 

@@ -76,7 +76,7 @@ class WarmRunLauncher(DefaultRunLauncher):
         return True
 
     def check_run_worker_health(self, run: DagsterRun) -> CheckRunHealthResult:
-        """Whether the process of a run is alive; assumed if it is not recorded, or on another machine."""
+        """True if the process of a run is alive; assumed if it is not recorded, or on another machine."""
         why = gone(mark) if (mark := own_tag(run, PROCESS_TAG)) else None
         return CheckRunHealthResult(WorkerStatus.FAILED if why else WorkerStatus.RUNNING, why)
 

@@ -247,7 +247,7 @@ class Several(Source):
         return together(parts, fields, self.contract)
 
     def settled(self, position: Position) -> bool:
-        """Whether the window is complete in every source; see :meth:`Source.settled`."""
+        """True if the window is complete in every source; see :meth:`Source.settled`."""
         parts = {name: _of(position, name) for name in self.sources}
         return all(of is not None and self.sources[name].settled(of) for name, of in parts.items())
 
@@ -284,7 +284,7 @@ class Several(Source):
         return gone
 
     def names_what_it_holds(self) -> bool:
-        """Whether any source names its data; see :meth:`Source.names_what_it_holds`."""
+        """True if any source names its data; see :meth:`Source.names_what_it_holds`."""
         return any(part.names_what_it_holds() for part in self.sources.values())
 
     def carried(self, position: Position) -> list[str]:

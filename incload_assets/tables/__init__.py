@@ -1,1 +1,1 @@
-"""What is loaded: one module for each table, one folder for each domain. All modules here are found by themselves."""
+"""The tables: one module for each, one folder for each domain. All modules here are found by themselves."""

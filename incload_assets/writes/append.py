@@ -52,7 +52,7 @@ class Append(Strategy):
     adoptable: ClassVar[bool] = True
 
     def is_content(self, changes: Changes) -> bool:
-        """Whether a row is identified by its whole content: if there are no keys."""
+        """True if a row is identified by its whole content: if there are no keys."""
         return not changes.keys
 
     def marked(self, contract: Contract, changes: Changes) -> tuple[str, ...]:

@@ -50,7 +50,7 @@ class MergesNoted:
         return cls(merges, datetime.fromtimestamp(oldest["timestamp"] / 1000, UTC))
 
     def may_have(self, key: str, run_id: str, landed_at: datetime) -> bool:
-        """Whether a window was merged since a run landed it; True if such a commit may have been removed since."""
+        """True if a window was merged since a run landed it, or if such a commit may have been removed since."""
         if any(first <= key <= last for first, last in self.merges.get(run_id, ())):
             return True
         return self.since is not None and landed_at < self.since + _SKEW

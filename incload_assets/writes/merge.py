@@ -116,15 +116,15 @@ class Merge(Strategy):
 
     @property
     def sets_named_columns(self) -> bool:
-        """Whether changes are declared partial."""
+        """True if changes are declared partial."""
         return self.partial
 
     def by_column(self, changes: Changes) -> bool:
-        """Whether changes are partial, or can have unavailable values."""
+        """True if changes are partial, or can have unavailable values."""
         return self.partial or changes.unavailable is not None
 
     def reads_windows(self, changes: Changes) -> bool:
-        """Whether the newest change of a key is the whole row."""
+        """True if the newest change of a key is the whole row."""
         return self.soft_delete is None and not self.by_column(changes)
 
     def schema(self, contract: Contract, changes: Changes) -> T.StructType:

@@ -35,7 +35,7 @@ def app_id(table: Table, window: Window) -> str:
 
 
 def is_merged(at: ReadView) -> bool:
-    """Whether a merge of the present ingestion has been committed under the read view's fence."""
+    """True if a merge of the present ingestion has been committed under the read view's fence."""
     return at.fence > at.ingestion << INGESTION_SHIFT
 
 

@@ -139,7 +139,7 @@ of 5 % of 20,000 to 200,000 rows takes as long either way, of 20 % a tenth less,
 
 
 def pays(at: ReadView) -> bool:
-    """Whether rewriting the partitions that a plan touches is faster than a MERGE.
+    """True if rewriting the partitions that a plan touches is faster than a MERGE.
 
     An unpartitioned table counts as one partition.
 

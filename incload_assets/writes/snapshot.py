@@ -131,7 +131,7 @@ class Snapshot(Strategy):
 
     @property
     def compacts(self) -> bool:
-        """Whether a clean extract determines the state of every key."""
+        """True if a clean extract determines the state of every key."""
         return self.delete_missing
 
     def decisive(self, table: Table, changes: DataFrame, controls: Mapping[Window, WindowRecord]) -> DataFrame:

@@ -114,7 +114,7 @@ def reap(ended: int | None = None) -> None:
 
 
 def answers(port: int) -> bool:
-    """Whether a process listens on a port of this machine."""
+    """True if a process listens on a port of this machine."""
     try:
         socket.create_connection((_LOOPBACK, port), timeout=1).close()
     except OSError:

@@ -30,7 +30,7 @@ def exclusive(path: Path, timeout: float) -> Iterator[bool]:
 
 
 def is_held(path: Path) -> bool:
-    """Whether some process holds the lock ``path`` now."""
+    """True if some process holds the lock ``path`` now."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:

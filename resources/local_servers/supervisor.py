@@ -61,7 +61,7 @@ class Service(Protocol):
         """
 
     def is_used(self, process: Process, record: Record) -> bool:
-        """Whether a client is connected now."""
+        """True if a client is connected now."""
 
     def stop(self, process: Process) -> None:
         """Ends the server without losing accepted data."""
@@ -136,5 +136,5 @@ def _watch(
 
 
 def _is_own(files: ServerFolder) -> bool:
-    """Whether ``server.json`` is this process's. It is not if the home folder was removed, and maybe created again."""
+    """True if ``server.json`` is this process's. It is not if the home folder was removed, and maybe created again."""
     return (read_facts(files.record) or {}).get("pid") == os.getpid()

@@ -101,7 +101,7 @@ class KafkaService:
         raise ServerFailed("Kafka does not stay up; its reason is above")
 
     def is_used(self, process: Process, record: Record) -> bool:
-        """Whether a client is connected; the broker's connections to itself use another port."""
+        """True if a client is connected; the broker's connections to itself use another port."""
         return psutil.CONN_ESTABLISHED in sockets(process.pid, record.port)
 
     def stop(self, process: Process) -> None:

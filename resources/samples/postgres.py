@@ -165,7 +165,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def open_to_all(folder: Path) -> bool:
-    """Whether every account of this machine can enter a folder.
+    """True if every account of this machine can enter a folder.
 
     Example:
         >>> open_to_all(Path("/usr"))

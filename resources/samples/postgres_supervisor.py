@@ -78,7 +78,7 @@ class PostgresService:
         raise PostgresFailed("PostgreSQL does not stay up; its reason is above")
 
     def is_used(self, process: Process, record: Record) -> bool:
-        """Whether another client is connected."""
+        """True if another client is connected."""
         with suppress(psycopg.Error), _connect(record.port, record.password, "postgres") as connection:
             others = "SELECT FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
             return bool(connection.execute(others).fetchall())

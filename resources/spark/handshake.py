@@ -57,7 +57,7 @@ def set_retries(session: SparkSession, times: int | None = None) -> None:
         """The client's own policy, but for refused handshakes."""
 
         def can_retry(self, exception: BaseException) -> bool:
-            """Whether another attempt may succeed."""
+            """True if another attempt may succeed."""
             return not _REFUSAL.search(str(exception)) and super().can_retry(exception)
 
     policy = TrustingPolicy() if times is None else TrustingPolicy(max_retries=times, max_backoff=1000, jitter=100)

@@ -39,11 +39,11 @@ class Server:
         return local_server.sockets(self.jvm_pid, self.port).count(psutil.CONN_ESTABLISHED)
 
     def listens(self) -> bool:
-        """Whether Spark's process still listens, determined without connecting."""
+        """True if Spark's process still listens, determined without connecting."""
         return psutil.CONN_LISTEN in local_server.sockets(self.jvm_pid, self.port)
 
     def answers(self) -> bool:
-        """Whether a process listens on the server's port."""
+        """True if a process listens on the server's port."""
         return local_server.answers(self.port)
 
 

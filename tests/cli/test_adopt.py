@@ -53,7 +53,7 @@ def test_a_table_of_somebody_else_is_adopted_loaded_and_tried_with_other_code(tm
     assert loaded.returncode == 0 and "1 updated" in loaded.stdout
     assert (same.returncode, same.stdout.splitlines()[0]) == (0, "payments: table and shadow are equal, 3 rows")
     assert other.returncode == 2 and "1 different" in other.stdout and "payer ***" in other.stdout
-    assert promoted.returncode == 0 and "loaded 1 of 1 partitions by this code; table and shadow are equal" in (
+    assert promoted.returncode == 0 and "loaded 1 of 1 partition by this code; table and shadow are equal" in (
         promoted.stdout
     )
     assert left == []

@@ -57,5 +57,5 @@ def test_the_figures_are_those_of_the_materializations(tmp_path: Path, spark_set
             h.instance.report_runless_asset_event(loaded.asset_materialization)
         advice = advice_for(h.instance, h.table, h.lake)
     assert advice is not None
-    assert advice.startswith("a load reads 1 rows (median of 5) in ")
-    assert ", the whole table has 1 rows in 0.00 MB: " in advice
+    assert advice.startswith("a load reads 1 row (median of 5) in ")
+    assert ", the whole table has 1 row in 0.00 MB: " in advice

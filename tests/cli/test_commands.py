@@ -66,7 +66,7 @@ def test_a_partition_that_fails_does_not_stop_the_others(clone: Clone, instance:
 
     lines = [without_times(line) for line in done.stdout.splitlines()]
     assert lines[0] == "✓ payments 2026-01-01  0.0 s  1 read, 1 inserted"
-    assert lines[1].startswith("✗ payments 2026-01-02: 1 of 1 rows")
+    assert lines[1].startswith("✗ payments 2026-01-02: 1 of 1 row")
     assert lines[2] == "✓ payments 2026-01-03  0.0 s  2 read, 2 inserted"
     assert done.stderr == "Error: payments: 1 of 3 partitions not loaded\n"
     assert done.returncode == 1
@@ -113,7 +113,7 @@ def test_a_run_that_fails_after_its_load_is_told_with_its_reason_and_is_no_succe
     assert (done.returncode, checked.returncode) == (1, 1)
     assert done.stdout.startswith("✗ payments 2026-01-01: loaded, but its run failed: payments: not evaluated: volume")
     assert f"- {why}" in done.stdout and "✓" not in done.stdout
-    assert done.stderr == "Error: payments: 1 of 1 partitions loaded by runs that failed afterwards\n"
+    assert done.stderr == "Error: payments: 1 of 1 partition loaded by runs that failed afterwards\n"
     assert clone.status("payments", **PLAIN)["loaded"] == ["2026-01-01"]
     assert checked.stderr.startswith(f"Error: payments: not all checks were evaluated: {why}")
     shown = {line.split()[0] for line in checked.stdout.splitlines()[1:] if line[:1].strip()}

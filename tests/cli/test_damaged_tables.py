@@ -1,11 +1,12 @@
-"""A damaged table is a row, a series and a line about itself everywhere, and hides nothing of the others."""
+"""A table that is damaged, or whose source is down, is a row and a line about itself everywhere, and hides no other."""
 
+import ctypes
 import json
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
@@ -17,6 +18,8 @@ from tests.support.project_copy import Clone, readme_files
 PLAIN = {"INCLOAD_SAMPLES": "false"}
 MODULE = readme_files()["incload_assets/tables/payments.py"]
 HEADER = "payment_id,payer,amount,updated_at,state\n"
+FILES = 'Files("{landing}/payments/{window:%Y-%m-%d}.csv")'
+LIBC, PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH = ctypes.CDLL(None), 24, 1, 2
 GOOD, BAD = ("fees", "rents"), "loans"
 DAY = "2026-01-01"
 FOREIGN = re.compile(r"panicked|Traceback|Unexpected|<unknown>|\.cargo|\.rs\b|Kernel error|↳")
@@ -32,28 +35,32 @@ from incload_assets.monitoring.loads_table import LoadsTable
 from resources.lake import Lake
 from resources.settings import Settings
 
-said = {}
-for command in json.loads(sys.argv[1]):
-    done = CliRunner().invoke(program, command.split())
-    said[command] = [done.exit_code, done.output]
+said, questions = {}, json.loads(sys.argv[1])
+for command in questions:
+    if not command.startswith(("/", "watch_", "replay_")):
+        done = CliRunner().invoke(program, command.split())
+        said[command] = [done.exit_code, done.output]
 with open_project() as project:
     lake, code = Lake.of(Settings()), project.definitions.get_repository_def()
     server = PageServer(("127.0.0.1", 0), looks(project.instance, project.tables, lake), LoadsTable(lake), Links())
-    for path in ("/on-call", "/table/fees", "/table/loans"):
-        status, text = server.page(path)
-        said[path] = [int(status != 200), text]
+    for path in questions:
+        if path.startswith("/"):
+            status, text = server.page(path)
+            said[path] = [int(status != 200), text]
     server.server_close()
-    for name in ("watch_fees", "watch_loans", "replay_after_contract_change"):
-        with dg.build_sensor_context(project.instance, repository_def=code, resources={"lake": lake}) as context:
-            try:
-                said[name] = [0, str(code.get_sensor_def(name).evaluate_tick(context))]
-            except Exception as error:
-                said[name] = [1, str(error)]
+    for name in questions:
+        if name.startswith(("watch_", "replay_")):
+            with dg.build_sensor_context(project.instance, repository_def=code, resources={"lake": lake}) as context:
+                try:
+                    said[name] = [0, str(code.get_sensor_def(name).evaluate_tick(context))]
+                except Exception as error:
+                    said[name] = [1, str(error)]
 print(json.dumps(said))
 """
-COMMANDS = (
+QUESTIONS = (
     "status", "status --json", "doctor", "doctor fees", "metrics --once", "slo", "ready loans", "ready fees",
-    "history loans", "history fees", "audit", "audit fees",
+    "history loans", "history fees", "audit", "audit fees", "/on-call", "/table/fees", "/table/loans",
+    "watch_fees", "watch_loans", "replay_after_contract_change",
 )  # fmt: skip
 
 
@@ -79,6 +86,11 @@ def cut(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:-30])
 
 
+def shorten(file: Path) -> None:
+    """As a torn write leaves it that ends with a line."""
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
+
+
 def of_protocol(folder: Path, protocol: dict[str, object]) -> None:
     newest(folder).with_suffix(".crc").unlink(missing_ok=True)  # which says the protocol, too
     with newest(folder).open("a") as file:
@@ -93,6 +105,17 @@ DAMAGES = {
     ),
     "torn table": Damage(
         lambda log, own: cut(newest(own)), (rf"loans: the Delta table .*/loans/_delta_log/{COMMIT}", "remove it with")
+    ),
+    "log torn at a line's end": Damage(
+        lambda log, own: shorten(newest(log)), (rf"loans: the log of changes .*/loans/_delta_log/{COMMIT}", "copy")
+    ),
+    "table torn at a line's end": Damage(
+        lambda log, own: shorten(newest(own)),
+        (rf"loans: the Delta table .*/loans/_delta_log/{COMMIT}", "remove it with"),
+    ),
+    "empty commit": Damage(
+        lambda log, own: newest(own).write_bytes(b""),
+        (rf"the Delta table .*/loans/_delta_log/{COMMIT}", "remove it with"),
     ),
     "torn first commit": Damage(
         lambda log, own: cut(min((own / "_delta_log").glob("*.json"))),
@@ -146,11 +169,19 @@ def damaged(clone: Clone, do: Callable[[Path, Path], object]) -> None:
     do(*folders)
 
 
-def asked(clone: Clone, *commands: str) -> dict[str, tuple[int, str]]:
+def without_privileges() -> None:
+    """Lets rights on files count for root, too, in the program that this process becomes."""
+    for capability in (CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH):
+        LIBC.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)  # refused to others, who have none
+
+
+def asked(clone: Clone, *questions: str, **environment: str) -> dict[str, tuple[int, str]]:
+    """Exit codes and texts of commands, dashboard pages and sensors, for an account that may not read everything."""
     done = subprocess.run(
-        [sys.executable, "-c", ASK, json.dumps(commands)],
+        [sys.executable, "-c", ASK, json.dumps(questions)],
         cwd=clone.root,
-        env=clone.environment(**PLAIN, COLUMNS="1000"),
+        env=clone.environment(**PLAIN, COLUMNS="1000", **environment),
+        preexec_fn=without_privileges,
         capture_output=True,
         text=True,
         timeout=300,
@@ -168,7 +199,7 @@ def test_a_damaged_table_is_named_with_its_remedy_and_everything_about_the_other
 ) -> None:
     damage = DAMAGES[kind]
     damaged(clone, damage.do)
-    said = asked(clone, *COMMANDS)
+    said = asked(clone, *QUESTIONS)
 
     assert {name: text for name, (_, text) in said.items() if FOREIGN.search(text)} == {}
     names = ("status", "status --json", "doctor", "metrics --once", "slo", "ready loans", "history loans", "audit")
@@ -189,6 +220,98 @@ def test_a_damaged_table_is_named_with_its_remedy_and_everything_about_the_other
     assert (loaded["fees"], loaded["rents"]) == ("1.0", "1.0")
     assert DAY in said["history fees"][1] and DAY in said["history loans"][1]
     assert {"fees", "rents", "loans"} <= set(re.findall(r"^\s*(\w+)", said["slo"][1], re.MULTILINE))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("folder", ["_audit", "_decisions"])
+def test_a_damaged_audit_or_table_of_decisions_is_named_and_everything_about_the_tables_is_there(
+    clone: Clone, folder: str
+) -> None:
+    damaged(clone, lambda log, own: None)
+    commits = lake(clone) / folder / "_delta_log"
+    commits.mkdir(parents=True, exist_ok=True)
+    torn = max(commits.glob("*.json"), default=commits / f"{0:020d}.json")
+    whole = torn.read_bytes() if torn.exists() else b""
+    torn.write_bytes(whole[:-30] or b'{"commitInfo":')
+    refused = ("audit", "pause fees --until 1h --because moved") if folder == "_audit" else ("check fees",)
+    shown = ("status", "status --json", "doctor", "metrics --once", "slo", "history fees", "/on-call", "/table/fees")
+    said = asked(clone, *shown, "check fees", "ready fees", *refused)
+    torn.write_bytes(whole) if whole else shutil.rmtree(lake(clone) / folder)
+
+    assert {name: text for name, (_, text) in said.items() if FOREIGN.search(text)} == {}
+    for question in (*shown, *refused):
+        code, text = said[question][0], " ".join(unescape(said[question][1]).split())
+        if question != "history fees":
+            assert code == (not question.startswith("/")), (question, text)
+            assert re.search(f"{torn}.* is cut or damaged", text) and "copy of the lake" in text, (question, text)
+    assert said["history fees"][0] == 0 and (folder == "_decisions" or said["check fees"][0] == 0), said
+    rows = {line.split()[0]: " ".join(line.split()[1:2]) for line in said["status"][1].splitlines() if line.split()}
+    assert {name: rows[name] for name in (*GOOD, BAD)} == dict.fromkeys((*GOOD, BAD), "1")
+    metrics = said["metrics --once"][1]
+    assert "incload_lake_readable 0.0" in metrics and "incload_up 1.0" in metrics
+    assert set(re.findall(r'incload_readable\{table="(\w+)"\} 1.0', metrics)) == {*GOOD, BAD}
+    assert {*GOOD, BAD} <= set(re.findall(r"^\s*(\w+)", said["slo"][1], re.MULTILINE))
+
+
+DOWN = {
+    "by_broker": (
+        'Kafka("shop", "rents")',
+        "the Kafka cluster 'shop' does not answer .*check INCLOAD_KAFKA_SHOP_SERVERS",
+    ),
+    "by_bucket": ('Files("s3://shop/{window:%Y-%m-%d}.csv")', "no answer for s3://shop .*AWS_ENDPOINT_URL"),
+    "by_query": (
+        'QueryByTime("shop", "public.rents", modified="updated_at")',
+        "shop.public.rents: the database is down .*check that the server runs",
+    ),
+    BAD: (FILES, "folder .*/landing/loans cannot be read .*give the user who loads the right to read it"),
+}
+"""Declaration of a source by table, and what is said about it while it is down."""
+NOWHERE = "127.0.0.1:1"
+ADDRESSES = {
+    "INCLOAD_KAFKA": "true", "INCLOAD_KAFKA_SHOP_SERVERS": NOWHERE,
+    "INCLOAD_DATABASE_SHOP_URL": f"postgresql://{NOWHERE}/shop",
+    "INCLOAD_DATABASE_SHOP_USER": "reader", "INCLOAD_DATABASE_SHOP_PASSWORD": "pa55word",
+    "AWS_ENDPOINT_URL": f"http://{NOWHERE}", "AWS_ACCESS_KEY_ID": "reader", "AWS_SECRET_ACCESS_KEY": "pa55word",
+}  # fmt: skip
+
+
+@pytest.fixture
+def down(clone: Clone) -> Iterator[None]:
+    """The sources are down, one of each kind: their ports are closed, or the folder has no rights."""
+    folder = clone.root / ".incload" / "landing" / BAD
+    damaged(clone, lambda log, own: None)
+    for name in DOWN.keys() - {BAD}:
+        text = MODULE.replace(FILES, DOWN[name][0]).replace("Files,", "Files, Kafka, QueryByTime,")
+        clone.write(f"incload_assets/tables/{name}.py", text.replace("payments", name))
+    folder.chmod(0)
+    yield
+    folder.chmod(0o700)
+    for name in DOWN.keys() - {BAD}:
+        (clone.root / "incload_assets" / "tables" / f"{name}.py").unlink()
+
+
+@pytest.mark.slow
+def test_a_source_that_is_down_is_named_with_its_remedy_and_everything_about_the_others_is_there(
+    clone: Clone, down: None
+) -> None:
+    checks, sensors = [f"check {name}" for name in DOWN], [f"watch_{name}" for name in DOWN]
+    said = asked(clone, *QUESTIONS, "rebuild", *checks, *sensors[:-1], "/table/by_query", **ADDRESSES)
+
+    assert {name: text for name, (_, text) in said.items() if FOREIGN.search(text) or "pa55word" in text} == {}
+    for name, (_, says) in DOWN.items():
+        for question in ("status", "status --json", f"check {name}", f"watch_{name}"):
+            code, text = said[question][0], " ".join(said[question][1].split())
+            assert code == 1 and re.search(f"{name}: .*{says}", text), (question, text)
+    others = ("doctor", "metrics --once", "slo", "history loans", "history fees", "audit", "audit fees", "rebuild")
+    for question in (*others, "/on-call", "/table/loans", "/table/by_query", "watch_fees"):
+        assert said[question][0] == 0, (question, said[question])
+    rows = {line.split()[0]: " ".join(line.split()[1:2]) for line in said["status"][1].splitlines() if line.split()}
+    assert {name: rows[name] for name in (*GOOD, *DOWN)} == dict.fromkeys(GOOD, "1") | dict.fromkeys(DOWN, "?")
+    metrics = said["metrics --once"][1]
+    readable = dict(re.findall(r'incload_readable\{table="(\w+)"\} (\S+)', metrics))
+    assert readable == dict.fromkeys((*GOOD, *DOWN), "1.0")
+    assert {"fees", "rents", *DOWN} <= set(re.findall(r"^\s*(\w+)", said["slo"][1], re.MULTILINE))
+    assert all(f"{name}: 0 rebuilt, 1 known already" in said["rebuild"][1] for name in (*GOOD, BAD))
 
 
 @pytest.mark.slow

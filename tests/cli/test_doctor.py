@@ -52,7 +52,7 @@ def test_a_paused_table_an_altered_audit_and_a_moved_lake_are_told_and_loads_are
     assert told_again.stdout.startswith("every table is told about again; it was silenced by ada")
     assert resumed.stdout.startswith("payments is loaded again; it was paused by ada")
     assert loaded.returncode == 0
-    assert (healthy.returncode, healthy.stdout) == (0, "1 tables examined: Dagster, logs, tables and lake agree\n")
+    assert (healthy.returncode, healthy.stdout) == (0, "1 table examined: Dagster, logs, tables and lake agree\n")
     entries = json.loads(audit.stdout)["entries"]
     assert [(e["action"], e["actor"], e["partitions"], bool(e["run_id"])) for e in entries] == [
         ("pause", "ada", [], False),
@@ -65,7 +65,7 @@ def test_a_paused_table_an_altered_audit_and_a_moved_lake_are_told_and_loads_are
     assert copied.returncode == 1 and copied.stdout.count("Remedy:") == 1
     assert "incload doctor --adopt-lake" in copied.stdout
     assert elsewhere.returncode == 1 and "incload doctor --adopt-lake" in elsewhere.stderr
-    assert adopted.returncode == 0 and "is adopted for 1 of 1 tables" in adopted.stdout
+    assert adopted.returncode == 0 and "is adopted for 1 of 1 table" in adopted.stdout
     assert again.returncode == 0
     assert altered.returncode == 1 and "the audit was altered from entry 2 on: it is missing" in altered.stderr
     assert sick.returncode == 1 and sick.stdout.startswith("audit: the audit was altered from entry 2 on")

@@ -58,7 +58,7 @@ def test_adjacent_partitions_are_one_run_in_which_one_that_fails_stops_no_other(
     marks = list(zip("✓✗✓✓", (1, 2, 3, 5), strict=True))
     assert [line[:19] for line in lines] == [f"{mark} guests {key(day)}" for mark, day in marks]
     assert [outcome.partition for outcome in done.failed] == [key(2)]
-    assert "1 of 1 rows" in lines[1]
+    assert "1 of 1 row" in lines[1]
     assert [outcome.counts.get("inserted") for outcome in done.outcomes] == [1, None, 1, 1]
     assert h.instance.get_materialized_partitions(h.table.key) == {key(1), key(3), key(5)}
     assert done.outcomes[0].complaints == ("freshness", "gaps")

@@ -57,13 +57,13 @@ def test_rejected_rows_are_shown_exported_discarded_replayed_after_a_change_of_t
     assert mistyped[0] == 1 and "what was typed is not the table's name" in mistyped[1]
     asked = "1 rejected row of 1 partition (2026-01-05) will no longer be open, without a correction"
     assert f"payments: {asked}" in mistyped[1]
-    assert discarded.stdout.startswith("payments: discarded 1 rows. To take it back: incload discard payments --undo 3")
+    assert discarded.stdout.startswith("payments: discarded 1 row. To take it back: incload discard payments --undo 3")
     assert replayed.returncode == 0
     assert replayed.stdout.endswith("payments: judged 2 rejected rows again; 1 pass, 1 stay rejected.\n")
     assert "is not decimal" in after.stdout and "Barbara" not in after.stdout
-    assert reopened.stdout == "payments: 1 rows are open again.\n"
+    assert reopened.stdout == "payments: 1 row open again.\n"
     assert vain.returncode == 1 and "would be rejected: amount: '-9.00' not >= -5" in vain.stderr
     assert fixed.stdout.startswith("payments: fixed 1 row. To take it back: incload fix payments --undo ")
-    assert fixed.stdout.endswith("payments: judged 1 rejected rows again; 1 pass, 0 stay rejected.\n")
+    assert fixed.stdout.endswith("payments: judged 1 rejected row again; 1 pass, 0 stay rejected.\n")
     assert nothing.stdout == "payments: no open rejected row matches.\n"
     assert clone.status("payments", **PLAIN)["loaded"] == ["2026-01-05"]

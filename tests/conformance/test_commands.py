@@ -21,6 +21,7 @@ from incload_assets.monitoring.dashboard.page_server import looks
 from incload_assets.monitoring.loads_table import LoadsTable
 from resources.settings import Settings
 from resources.spark.resource import open_session
+from resources.wording import several
 from tests.conformance.kinds import D1, D2, D3, OF_SOURCES, OF_WRITES, SOURCES, TRIED_BY_TESTS_OF_THEIR_OWN, Kind
 from tests.conformance.project import Project, project_in
 from tests.conformance.questions import ASKED_IN_STEPS, HEALTHY, TRIED_ELSEWHERE
@@ -159,8 +160,8 @@ def return_and_go_on(person: Person) -> None:
 def decide_about_rejected_rows(person: Person) -> None:
     """A replay changes nothing, a discard no row, and what is accepted is in the table, until that is taken back."""
     project, kind = person.project, person.kind
-    rows = f"{kind.rejected} rows"
-    replayed = f"judged {kind.rejected} rejected rows again; 0 pass, {kind.rejected} stay rejected."
+    rows = several(kind.rejected, "row")
+    replayed = f"judged {several(kind.rejected, 'rejected row')} again; 0 pass, {kind.rejected} stay rejected."
     if "replay" in kind.answers:
         for command in (("replay", TABLE), ("accept", TABLE, "--because", "a test")):
             code, says = person.says(*command)
@@ -176,7 +177,7 @@ def decide_about_rejected_rows(person: Person) -> None:
     assert f"discarded {rows}" in discarded
     assert "no open rejected row matches" in project.do("accept", TABLE, "--because", "a test").out
     number = discarded.rpartition("--undo ")[2].split()[0]
-    assert f"{rows} are open again" in project.do("discard", TABLE, "--undo", number, "--because", "a test").out
+    assert f"{rows} open again" in project.do("discard", TABLE, "--undo", number, "--because", "a test").out
     accepted = project.do("accept", TABLE, "--because", "a test").out
     assert f"{kind.rejected} pass, 0 stay rejected." in accepted
     assert person.rows() == kind.accepted

@@ -572,7 +572,7 @@ def test_a_correction_of_one_microsecond_takes_effect(spark: SparkSession, tmp_p
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda changes: changes.filter("seq > 1"), "made 1 rows of 2"),
+        (lambda changes: changes.filter("seq > 1"), "made 1 row of 2"),
         (lambda changes: changes.select("id", "value", "seq"), "returns no column '_record'"),
         (lambda changes: changes.drop("value"), "returns no column 'value'"),
         (lambda changes: changes.withColumn("extra", F.lit(1)), "returns 'extra', unknown to Item"),

@@ -5,21 +5,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pandera.pyspark as pa
 import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
 from incload_assets.change_log.former import FormerLanding
+from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.window_records import WITHDRAWN, WindowRecord
 from incload_assets.declaration.table import Quarantine
 from incload_assets.declaration.window import now, window_of
 from incload_assets.load.load import LoadReport
+from incload_assets.load.pending import pending_windows
 from incload_assets.load.replay import replay_window
 from incload_assets.load.undo import undo_window
 from incload_assets.load.undo_plan import Return, Undo, kept_landings, plan_undo, return_of
 from incload_assets.monitoring.rows.decide import decide_where
-from incload_assets.progress.checkpoint import Checkpoint
+from incload_assets.progress.checkpoint import DATA_VERSION_TAG, Checkpoint
 from incload_assets.sources.files.files import Files
 from resources.errors import CannotUndo, WindowHeld
 from tests.support.tables import Loaded, day, make
@@ -124,7 +127,13 @@ def test_an_undo_after_a_replay_gives_what_the_window_held_before_the_replay(
         with pytest.raises(Killed):
             undone(corrected, 5)
     checkpoint = Checkpoint(again.control.fingerprint, clean=True)
-    assert corrected.load(5, checkpoint=checkpoint).ingested is False
+    with dg.DagsterInstance.ephemeral() as instance:
+        for key, record in ChangeLog(corrected.table, corrected.lake).controls().items():
+            tags = {DATA_VERSION_TAG: record.fingerprint}
+            instance.report_runless_asset_event(dg.AssetMaterialization(corrected.table.key, partition=key, tags=tags))
+        assert pending_windows(instance, corrected.table, corrected.lake) == [day(5)], "incload load --all-missing"
+        assert corrected.load(5, checkpoint=checkpoint).ingested is False
+        assert pending_windows(instance, corrected.table, corrected.lake) == []
     assert amounts(corrected) == {1: "10.00", 6: "60.00", 2: "20.00"}
     with pytest.raises(WindowHeld):
         corrected.load(5, checkpoint=checkpoint)

@@ -158,7 +158,7 @@ def test_fields_outside_the_contract_stop_a_load_where_that_is_declared(
     (tmp_path / f"{day(2)}.json").write_text('{"id": "c", "seq": 1}\n')
     source, changes = Files("{landing}/{window:%Y-%m-%d}.json"), Changes(keys=["id"], sequence_by=["seq"])
     table = make(spark, tmp_path / "lake", source=source, changes=changes, evolution=Evolution(unknown="stop"))
-    told = r"Item does not declare: 'extra' in 1 rows \(first in 2026-01-01\)\. Rule:"
+    told = r"Item does not declare: 'extra' in 1 row \(first in 2026-01-01\)\. Rule:"
     with pytest.raises(ContractViolation, match=told):
         table.load(1)
     table.load(2)
@@ -172,7 +172,7 @@ def test_ignored_fields_stop_no_load(spark: SparkSession, tmp_path: Path, monkey
     source, changes = Files("{landing}/{window:%Y-%m-%d}.json"), Changes(keys=["id"], sequence_by=["seq"])
     evolution = Evolution(unknown="stop", ignore=["utm_*"])
     table = make(spark, tmp_path / "lake", source=source, changes=changes, evolution=evolution)
-    with pytest.raises(ContractViolation, match=r"does not declare: 'extra' in 1 rows \(first in 2026-01-01\)\. Rule:"):
+    with pytest.raises(ContractViolation, match=r"does not declare: 'extra' in 1 row \(first in 2026-01-01\)\. Rule:"):
         table.load(1)
     file.write_text('{"id": "a", "seq": 1, "utm_a": "v"}\n')
     table.load(1)

@@ -127,7 +127,7 @@ def test_a_replay_of_rows_without_records_is_refused_with_the_reason_and_not_ask
     wide = declared(spark, tmp_path, Wide, "2")
     assert [one.partition_key for one in replay_requests(wide.table, wide.lake)] == [day(1)]
     expire(items)
-    with pytest.raises(SourceUnreadable, match="items 2026-01-01: the records of its 2 rejected rows were removed"):
+    with pytest.raises(SourceUnreadable, match="items 2026-01-01: the records of 2 rejected rows were removed"):
         replay(wide, 1)
     short = replace(wide, table=replace(wide.table, quarantine_retention=timedelta(microseconds=1)))
     assert list(replay_requests(short.table, short.lake)) == []

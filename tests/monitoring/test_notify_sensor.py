@@ -154,9 +154,9 @@ def test_a_channel_that_is_down_gets_everything_in_one_message_when_it_is_back_a
     assert [line.split(":")[0] for line in told.split("\n")[1:]] == ["- items late", "- other late", "- items repaired"]
     assert office.notified(other, low) == [] and len(office.mails) == 2
     assert office.said[1:3] == [
-        "slack: 2 notices wait: HTTPError 500. Remedy: check the address and the credentials of this channel; "
+        "slack: 2 notices not sent yet: HTTPError 500. Remedy: check the address and the credentials of this channel; "
         "e-mail: 2 notices sent",
-        "slack: 2 notices wait: HTTPError 500. Remedy: check the address and the credentials of this channel",
+        "slack: 2 notices not sent yet: HTTPError 500. Remedy: check the address and the credentials of this channel",
     ]
     assert office.posts.bodies[-1][0] != "/elsewhere"
     everything = [caplog.text, *office.said, office.cursor, told, *map(str, office.mails), repr(Settings())]

@@ -421,6 +421,8 @@ MUTANTS = [
            (f"{UNDO}a_window_that_is_only_held_is_refused_until_its_source_changes_or_it_is_released_or_undone",)),
     Mutant("an undo of a replay that was killed before its merge counts as done", CONVERGENCE,
            "load.load:expect_completion", " and _may_be_merged(load, window, record)", "", (REPLAYED,)),
+    Mutant("a killed undo of a replay is not asked for", CONVERGENCE, "load.pending:pending_windows",
+           "window.key in begun or ", "", (REPLAYED,)),
     Mutant("an undo is of other content", CONVERGENCE, "load.undo_plan:return_of",
            "if landing.record.differs_from(record) if", "if landing.record.fingerprint != record.fingerprint if",
            (f"{AGAIN}an_undo_returns_to_the_last_landing_with_other_content_that_led_to_the_present_one",)),

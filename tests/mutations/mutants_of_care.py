@@ -10,6 +10,7 @@ CONFIRMED = (
     "test_a_person_confirms_a_job_that_removes_something_for_good_and_a_schedule_does_not"
 )
 ERASED = "tests/recovery/test_erase.py::test_the_job_of_the_ui_erases_only_after_its_confirmation"
+UNREADABLE = "tests/resources/test_unreadable.py::test_"
 DAMAGED = "tests/cli/test_damaged_tables.py::test_"
 AUDIT = "tests/progress/test_audit.py::test_"
 
@@ -49,6 +50,12 @@ MUTANTS_OF_CARE = [
     Mutant("care: a log that cannot be read hides no other table from the history", EXPLAIN,
            "monitoring.collect:_Collector._logged", "with faults.of(table):", "if True:",
            (f"{DAMAGED}a_damaged_table_is_named_with_its_remedy_and_everything_about_the_others_is_there[torn log]",)),
+    Mutant("care: an empty commit is no damage", EXPLAIN, "resources.unreadable:cut_at_a_line",
+           "whole = bool(actions)", "whole = True",
+           (f"{UNREADABLE}an_empty_newest_commit_is_named_although_readers_take_it_for_one_without_rows",)),
+    Mutant("care: a commit without its fence is whole", EXPLAIN, "resources.unreadable:cut_at_a_line",
+           '"txn" in actions[-1]', "True",
+           (f"{UNREADABLE}a_commit_of_the_lakes_own_tables_is_named_if_it_ends_before_its_fence",)),
     Mutant("care: the doctor goes on after a table that cannot be read", EXPLAIN, "recovery.doctor:examine",
            "with faults.of(table):", "if True:",
            (f"{DAMAGED}a_damaged_table_is_named_with_its_remedy_and_everything_about_the_others_is_there[torn log]",)),

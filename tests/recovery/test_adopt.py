@@ -245,7 +245,7 @@ def test_what_does_not_fit_is_refused_with_all_reasons_and_nothing_is_written(
         statement.group().removesuffix(". Rule: each row of an adopted table becomes a change of its log, and loads")
     )
     said = refused(table)
-    assert "2 rows have NULL in id" in said and "1 key with several rows, for example a" in said
+    assert "2 rows with NULL in id" in said and "1 key with several rows, for example a" in said
     spark.sql(f"DELETE FROM {table.lake.sql_name(table.uri)} WHERE id IS NULL OR value = 'y'")
     spark.sql(f"ALTER TABLE {table.lake.sql_name(table.uri)} ADD COLUMNS (mine STRING)")
     found = adopt(context(table), dry_run=True)

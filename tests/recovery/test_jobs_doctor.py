@@ -64,7 +64,7 @@ def test_a_table_paused_from_the_ui_is_watched_and_not_loaded_until_it_is_resume
     paused = pause_of(h.lake, "guests")
     assert paused is not None and paused.actor == "ada"
 
-    assert f"guests is {paused}; 1 windows wait for its end" in tick(h)
+    assert f"guests is {paused}; waiting for its end: 1 window" in tick(h)
     failed = h.run(h.loads, partition=key(1))
     [failure] = failed.get_step_failure_events()
     data = failure.step_failure_data.user_failure_data

@@ -128,7 +128,7 @@ def test_what_stops_a_load_stops_its_preview(spark: SparkSession, tmp_path: Path
     table = first(spark, tmp_path, contract=GoodItem)
     table.load(1)
     table.content[day(2)] = [item("a", "bad", 2)]
-    with pytest.raises(ContractViolation, match="1 of 1 rows"):
+    with pytest.raises(ContractViolation, match="1 of 1 row"):
         previewed(table, 2)
     with pytest.raises(SourceMissing, match="nothing for this window"):
         previewed(table, 3)

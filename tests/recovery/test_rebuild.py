@@ -65,7 +65,7 @@ def test_a_partition_whose_rows_the_table_lacks_stays_open_with_the_reason(h: Ho
     delta.delete("id = 'own 3'")
     found = run(h, spark)
     assert found.proven == [key(1), key(2)]
-    assert list(found.refused) == [key(3)] and "1 of its 1 keys differ" in found.refused[key(3)]
+    assert list(found.refused) == [key(3)] and "log and table differ in 1 of 1 key" in found.refused[key(3)]
     assert h.load(3) == [True]
     assert run(h, spark).refused == {}
 

@@ -69,7 +69,7 @@ def test_each_partition_that_is_not_proven_says_why(
     assert found.proven == [day(4), day(5)]
     for number, why in {
         1: "the partitions definition has no such partition",
-        2: "1 of its 1 keys differ between log and table; a load repairs them",
+        2: "log and table differ in 1 of 1 key; a load repairs them",
         3: "1 rows were read, but 0 applied + 0 stale",
     }.items():
         assert why in found.refused[day(number)]

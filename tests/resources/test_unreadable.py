@@ -57,6 +57,23 @@ def values(table: Path) -> list[int]:
     return sorted(delta.to_pyarrow_table()["n"].to_pylist())
 
 
+def test_an_empty_newest_commit_is_named_although_readers_take_it_for_one_without_rows(table: Path) -> None:
+    commit(table, 2).write_bytes(b"")
+    assert values(table) == [0, 1]
+    assert f"{commit(table, 2)}, its newest commit, is cut" in why(table).problem
+
+
+def test_a_commit_of_the_lakes_own_tables_is_named_if_it_ends_before_its_fence(tmp_path: Path) -> None:
+    own = tmp_path / "_decisions"
+    for number in (1, 2):
+        assert Lake(str(tmp_path)).append(str(own), pa.table({"n": [number]}), "writer", number)
+    assert Lake(str(tmp_path)).expect_readable(str(own)) is not None
+    newest = max((own / "_delta_log").glob("*.json"))
+    newest.write_text("".join(newest.read_text().splitlines(keepends=True)[:-1]))
+    assert values(own) == [1, 2], "the fence is lost, and readers do not see it"
+    assert f"{newest}, its newest commit, is cut" in why(own).problem
+
+
 def test_a_torn_newest_commit_is_named_and_removing_it_gives_the_table_before_it(table: Path) -> None:
     cut(commit(table, 2))
     assert f"{commit(table, 2)}, its newest commit, is cut or damaged" in str(why(table))

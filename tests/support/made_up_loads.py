@@ -2,6 +2,7 @@
 
 import json
 import random
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,10 +18,17 @@ from dagster._core.remote_origin import (
     RemoteJobOrigin,
     RemoteRepositoryOrigin,
 )
-from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, SensorInstigatorData
+from dagster._core.scheduler.instigation import (
+    InstigatorState,
+    InstigatorStatus,
+    SensorInstigatorData,
+    TickData,
+    TickStatus,
+)
 from dagster._core.test_utils import create_run_for_test
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from dagster._daemon.types import DaemonHeartbeat
+from dagster._utils.error import serializable_error_info_from_exc_info
 
 from incload_assets.checks.observation import records
 from incload_assets.checks.registry import check_names
@@ -31,6 +39,7 @@ from incload_assets.monitoring.loads_table import LoadsTable
 from incload_assets.progress.observed import Observed, source_sensor_name
 from incload_assets.progress.request_tags import TABLE_TAG
 from incload_assets.progress.verdicts import AT
+from resources.errors import SourceUnavailable
 from resources.lake import Lake
 
 SHARES = (0.04, 0.06, 0.42, 0.33, 0.12)
@@ -75,7 +84,19 @@ class MadeUp:
             last_tick_success_timestamp=success,
             cursor=seen.as_text(),
         )
-        self.instance.add_instigator_state(InstigatorState(origin, InstigatorType.SENSOR, status, told))
+        state = InstigatorState(origin, InstigatorType.SENSOR, status, told)
+        self.instance.add_instigator_state(state)
+        if not answers:
+            try:
+                raise SourceUnavailable(f"{name}: the source is down", remedy="look after it")
+            except SourceUnavailable:
+                error = serializable_error_info_from_exc_info(sys.exc_info())
+            tick = TickData(
+                state.instigator_origin_id, state.instigator_name, state.instigator_type, TickStatus.FAILURE,
+                self.at.timestamp(), selector_id=state.selector_id,
+                error=error,
+            )  # fmt: skip
+            self.instance.create_tick(tick)
 
     def check(
         self, name: str, check: str, passed: bool = True, description: str = "As it should be.", **metadata: object

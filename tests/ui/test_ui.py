@@ -107,7 +107,7 @@ def test_a_partition_is_materialized_turns_green_and_shows_its_checks(
     launch_configured(page, address, "discard_rows", "discard", about)
     expect(page.get_by_text("confirm").first).to_be_visible(timeout=LOAD_MILLISECONDS)
     launch_configured(page, address, "discard_rows", "discard", {**about, "confirm": "payments"})
-    expect(page.get_by_text("payments: discard: 1 rows").first).to_be_visible(timeout=LOAD_MILLISECONDS)
+    expect(page.get_by_text("payments: discard: 1 row").first).to_be_visible(timeout=LOAD_MILLISECONDS)
     page.screenshot(path=PICTURES / "discarded.png", full_page=True)
 
 

@@ -86,7 +86,7 @@ def test_a_snapshot_with_a_quarantined_row_deletes_nothing_until_it_is_corrected
     table.load(1)
     said: list[str] = []
     assert bins(table.load(2, info=said.append).evidence) == (1, 0, 0, 1)
-    assert "items 2026-01-02: full extract taken at 2, 1 rows, deletes nothing because of 1 quarantined rows" in said
+    assert "items 2026-01-02: full extract taken at 2, 1 row, deletes nothing because of 1 quarantined row" in said
     assert table.rows() == {("a", "new", 2), ("b", "old", 1)}
     table.content[day(2)] = snapshot(2, a="new", c="good")
     table.load(2)
@@ -171,14 +171,14 @@ def test_a_snapshot_without_rows_deletes_nothing_and_one_that_is_suddenly_small_
     table.load(2)
     assert len(table.rows()) == 4
     table.content[day(2)] = snapshot(2, a="new")
-    with pytest.raises(ContractViolation, match="taken at 2 has 1 rows, the table's rows up to then are 4"):
+    with pytest.raises(ContractViolation, match="taken at 2 has 1 row, the table's rows up to then are 4"):
         table.load(2)
     assert len(table.rows()) == 4
     table.content[day(2)] = snapshot(2, a="new", b="new")
     table.load(2)
     assert table.rows() == {("a", "new", 2), ("b", "new", 2)}
     table.content[day(2)] = snapshot(2, a="new", b="new", c="new", d="new", e="new") + snapshot(3, a="newer")
-    with pytest.raises(ContractViolation, match="taken at 3 has 1 rows, the one before it had 5"):
+    with pytest.raises(ContractViolation, match="taken at 3 has 1 row, the one before it had 5"):
         table.load(2)
 
 

@@ -95,11 +95,6 @@ def instant(then: datetime) -> str:
     return f"{then.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
 
 
-def several(count: int, noun: str, plural: str = "") -> str:
-    """A count with its noun, for example ``1 load`` or ``3 loads``."""
-    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
-
-
 def cut(text: str) -> str:
     """A text without what is beyond its first :data:`LONG` characters."""
     return text if len(text) <= LONG else f"{text[:LONG]}…"

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 
 from incload_assets.monitoring.dashboard.charts import stretches
-from incload_assets.monitoring.dashboard.human import instant, length, number, several, share, size
+from incload_assets.monitoring.dashboard.human import instant, length, number, share, size
 from incload_assets.monitoring.dashboard.markup import Child, Markup, element, joined
 from incload_assets.monitoring.dashboard.page import notices
 from incload_assets.monitoring.dashboard.parts import (
@@ -23,6 +23,7 @@ from incload_assets.monitoring.dashboard.table_page import landing, outcome, pha
 from incload_assets.monitoring.dashboard.view import View
 from incload_assets.monitoring.load_row import COUNTS, PHASES, LoadRow, landings_of
 from resources.failures import masked
+from resources.wording import several
 
 
 def load_page(rows: Sequence[LoadRow], view: View, links: Links) -> str:

@@ -6,7 +6,7 @@ from itertools import groupby
 
 from incload_assets.monitoring.dashboard.charts import COLOURS, bar, lines
 from incload_assets.monitoring.dashboard.evaluate import Line, Values
-from incload_assets.monitoring.dashboard.human import ago, over, several, shown
+from incload_assets.monitoring.dashboard.human import ago, over, shown
 from incload_assets.monitoring.dashboard.markup import Child, Markup, element, joined
 from incload_assets.monitoring.dashboard.parts import (
     MOST,
@@ -25,6 +25,7 @@ from incload_assets.monitoring.dashboard.slots import slots_in
 from incload_assets.monitoring.dashboard.view import View
 from incload_assets.monitoring.load_row import COUNTS, PHASES
 from incload_assets.monitoring.panels import ON_CALL, Dashboard, Panel
+from resources.wording import several
 
 SPOKEN: Mapping[str, Mapping[float, str]] = {
     "incload_source_up": {1: "answers", 0: "does not answer"},
@@ -74,8 +75,9 @@ def _in_groups(panels: Sequence[Markup]) -> list[Markup]:
 
 
 def notices(view: View) -> list[Markup]:
-    """The notices at the top of a page: tables that cannot be read, and why nothing is loaded by itself."""
-    return [notice(one.unreadable) for one in view.facts.tables.values() if one.unreadable] + _of_all(view)
+    """The notices at the top of a page: what cannot be read, and why nothing is loaded by itself."""
+    faults = [*view.facts.unreadable, *(one.unreadable for one in view.facts.tables.values() if one.unreadable)]
+    return [notice(fault) for fault in faults] + _of_all(view)
 
 
 def _of_all(view: View) -> list[Markup]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from incload_assets.monitoring.dashboard.charts import stretches
-from incload_assets.monitoring.dashboard.human import ago, instant, length, number, several
+from incload_assets.monitoring.dashboard.human import ago, instant, length, number
 from incload_assets.monitoring.dashboard.lag import lag
 from incload_assets.monitoring.dashboard.markup import Child, Markup, element, joined
 from incload_assets.monitoring.dashboard.page import LABELS, notices
@@ -28,6 +28,7 @@ from incload_assets.monitoring.load_row import PHASES, LoadRow, landings_of
 from incload_assets.monitoring.rows.quarantine import RejectedRow
 from incload_assets.monitoring.sums import CHANGED
 from resources.failures import masked
+from resources.wording import several
 
 OTHER = len(PHASES)
 """The colour of the time that belongs to no phase."""
@@ -100,8 +101,9 @@ def _sensor(facts: TableFacts, at: datetime) -> Child:
         return element("strong", marked("off"), class_="worry")
     if watch.tick is None:
         return "on, has not run yet"
-    if watch.success is None or watch.success < watch.tick:
-        return element("strong", marked("its last look at the source failed"), class_="worry")
+    if watch.failed:
+        why = f": {watch.trouble}" if watch.trouble else ""
+        return element("strong", marked(f"its last look at the source failed{why}"), class_="worry")
     return joined("looked ", since(watch.tick, at))
 
 

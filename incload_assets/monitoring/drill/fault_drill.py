@@ -48,7 +48,7 @@ _RANGE, _OFFSET = re.compile(r"\[\d+[smhdw]\]"), re.compile(r"offset \d+[smhdw]"
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What became of one fault.
+    """The outcome of one fault.
 
     Args:
         fault: The fault.

@@ -64,7 +64,7 @@ class Scratch(Protocol):
         """Proves what Dagster has lost from log and table."""
 
     def forgotten(self) -> bool:
-        """Whether Dagster lacks the load of a window."""
+        """True if Dagster lacks the load of a window."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,7 +48,7 @@ class Stream(Protocol):
         """Ends the process that holds the pool's slot, and fails its run; returns when the waiting run has ended."""
 
     def is_right(self) -> bool:
-        """Whether the table's rows are the database's."""
+        """True if the table's rows are the database's."""
 
 
 def prepare(stream: Stream) -> None:

@@ -1,4 +1,4 @@
-"""What a drill's Alertmanager has sent: which receiver has which alert, and whether it is one that should have it."""
+"""The alerts that a drill's Alertmanager has sent: which receiver has which one, and whether it should have it."""
 
 import threading
 import time

@@ -1,1 +1,1 @@
-"""What leaves for Prometheus, Alertmanager and Grafana: metrics, alert rules, routes and dashboards."""
+"""The outputs for Prometheus, Alertmanager and Grafana: metrics, alert rules, routes and dashboards."""

@@ -17,7 +17,7 @@ DEAD_MAN = "IncloadDeadManSwitch"
 
 @dataclass(frozen=True, kw_only=True)
 class Channels:
-    """Where Alertmanager sends to. No secret is part of it: secrets are in files that Alertmanager reads.
+    """The receivers of Alertmanager. No secret is part of it: secrets are in files that Alertmanager reads.
 
     Args:
         slack_api_url_file: File with the address of a webhook that Slack, or something compatible, offers.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
-from incload_assets.monitoring.metrics import ALL_SILENCED, HEARTBEAT, OBSERVED
+from incload_assets.monitoring.metrics import ALL_SILENCED, HEARTBEAT, LAKE_READABLE, OBSERVED
 
 Urgency = Literal["criticality", "ticket", "finding", "page", "none"]
 """How the label ``severity`` is found. ``criticality``: ``high`` pages, ``normal`` is a ticket, ``low`` is ``none``.
@@ -372,6 +372,16 @@ MACHINERY = (
         action="The output of `incload metrics` has the error; bring the storage up.",
         runbook="postgres-gone",
         cause="storage",
+    ),
+    Alert(
+        name="IncloadLakeUnreadable",
+        expr=f"{LAKE_READABLE} == 0",
+        lasts=5 * MINUTE,
+        urgency="page",
+        summary="The audit or the decisions about rejected rows cannot be read, so that loads are refused",
+        action="Run `incload doctor`: it names the file and the remedy.",
+        runbook="a-table-cannot-be-read",
+        cause="readable",
     ),
     Alert(
         name="IncloadObservationStale",

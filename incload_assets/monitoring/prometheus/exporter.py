@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.monitoring.facts import Facts, gather
-from incload_assets.monitoring.metrics import ALL_SILENCED, HEARTBEAT, METRICS, OBSERVED, samples
+from incload_assets.monitoring.metrics import ALL_SILENCED, HEARTBEAT, LAKE_READABLE, METRICS, OBSERVED, samples
 from incload_assets.monitoring.telemetry.emitters import collect_and_send
 from resources.lake import Lake
 
@@ -30,6 +30,7 @@ WHOLE = {
     UP: "0 if lake or Dagster's storage did not answer; the series of the tables are left out then.",
     GATHERING: "How long it took to gather the metrics.",
     OBSERVED: "When the metrics were gathered.",
+    LAKE_READABLE: "0 if the audit or the decisions about rejected rows cannot be read.",
     ALL_SILENCED: "1 if somebody has silenced messages about all tables and the machinery.",
     HEARTBEAT: "When each of Dagster's daemons last gave a sign of life.",
 }
@@ -38,7 +39,7 @@ WHOLE = {
 
 @dataclass(frozen=True)
 class Gathered:
-    """What one gathering found.
+    """The result of one gathering.
 
     Args:
         facts: The facts; None if they could not be gathered.
@@ -87,9 +88,11 @@ class Exporter(Collector):
 
     @property
     def unreadable(self) -> list[str]:
-        """Why tables could not be read when the metrics were last gathered, one line each."""
+        """The faults of lake and tables when the metrics were last gathered, one line each."""
         facts = self._last.facts
-        return [] if facts is None else [one.unreadable for one in facts.tables.values() if one.unreadable]
+        if facts is None:
+            return []
+        return [*facts.unreadable, *(one.unreadable for one in facts.tables.values() if one.unreadable)]
 
     def _gathered(self) -> Gathered:
         """The facts now; if another scrape was gathering them when this one came, what that one found."""
@@ -126,6 +129,7 @@ def families(found: Gathered) -> Iterator[Family]:
     if facts is None:
         return
     yield _whole(OBSERVED, [({}, facts.at.timestamp())])
+    yield _whole(LAKE_READABLE, [({}, float(not facts.unreadable))])
     yield _whole(ALL_SILENCED, [({}, float(facts.silenced))])
     beats = sorted(facts.heartbeats.items())
     yield _whole(HEARTBEAT, [({"daemon": kind}, at.timestamp()) for kind, at in beats])

@@ -37,7 +37,7 @@ _LOOKED_AT = 13
 
 @dataclass(frozen=True, order=True)
 class Objectives:
-    """What alerts depend on, the same for many tables.
+    """The objectives that alerts depend on, the same for many tables.
 
     Args:
         promised: The time within which windows and changes are loaded.
@@ -61,7 +61,7 @@ class Objectives:
         return cls(table.promised, budget, short, max(_PATIENCE, 4 * table.interval))
 
     def values(self) -> dict[str, str]:
-        """What the templates of conditions name, in PromQL."""
+        """The values that the templates of conditions name, in PromQL."""
         return {
             "promised": f"{self.promised.total_seconds():g}",
             "fast": f"{min(10 * self.budget, (1 + self.budget) / 2):g}",

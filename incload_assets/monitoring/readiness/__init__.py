@@ -1,1 +1,1 @@
-"""Whether a table is ready for production."""
+"""The readiness of a table for production."""

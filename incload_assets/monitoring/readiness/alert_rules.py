@@ -33,7 +33,7 @@ class AlertRule:
     labels: Mapping[str, str] = field(default_factory=dict)
 
     def covers(self, table: str) -> bool:
-        """Whether it watches a table: it names the table, or no table at all.
+        """True if it watches a table: it names the table, or no table at all.
 
         Example:
             >>> AlertRule(name="Late", expression='incload_late{table="orders"} > 0').covers("customers")
@@ -45,7 +45,7 @@ class AlertRule:
 
     @property
     def names_tables(self) -> bool:
-        """Whether it is for tables that it names, not for whatever table there is."""
+        """True if it is for tables that it names, not for whatever table there is."""
         return self._named is not None or _OF_TABLE.search(self.expression) is not None
 
     @property

@@ -1,4 +1,4 @@
-"""Whether what a table's loads send over networks and keep is encrypted, by configurations and the store's own word."""
+"""The encryption of data that a table's loads send and keep, by configurations and the store's own word."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Whether a table is ready for production: a list of requirements, each with its remedy."""
+"""The readiness of a table for production: a list of requirements, each with its remedy."""
 
 import re
 import tempfile
@@ -11,7 +11,6 @@ import dagster as dg
 from dagster._core.definitions.run_request import InstigatorType  # has no public name
 
 from incload_assets.checks import checks_for
-from incload_assets.checks.observation import spoken
 from incload_assets.checks.reconciliation import NAME as RECONCILIATION
 from incload_assets.declaration.slo import Criticality
 from incload_assets.declaration.table import Table
@@ -23,6 +22,7 @@ from incload_assets.progress.backup import backups, is_sqlite, made_at
 from resources.errors import IncrementalLoadError
 from resources.lake import Lake
 from resources.settings import Settings
+from resources.wording import spoken
 
 DOCS = Path(__file__).parents[2] / "docs"
 RECENTLY = timedelta(days=7)
@@ -65,7 +65,7 @@ class Circumstances:
 
     @property
     def own(self) -> TableFacts:
-        """What storage says about the table."""
+        """The facts that storage has about the table."""
         return self.facts.tables[self.table.name]
 
     @property
@@ -76,7 +76,7 @@ class Circumstances:
 
 @dataclass(frozen=True)
 class Finding:
-    """Whether a requirement is met.
+    """The finding about a requirement: it is met, or it is not.
 
     Args:
         passed: Whether it is.
@@ -282,13 +282,14 @@ def _personal(around: Circumstances) -> Finding:
 
 def _sensor(around: Circumstances) -> Finding:
     watch = around.own.watch
+    trouble = f"; its last tick failed: {watch.trouble}" if watch.trouble else ""
     if not watch.running:
         return Finding(False, "it is off, or no daemon has seen it")
     if watch.success is None:
-        return Finding(False, "it has not succeeded yet")
+        return Finding(False, f"it has not succeeded yet{trouble}")
     quiet = around.at - watch.success
     allowed = max(ALIVE, 2 * around.table.interval)
-    return Finding(quiet <= allowed, f"it succeeded {spoken(quiet)} ago")
+    return Finding(quiet <= allowed, f"it succeeded {spoken(quiet)} ago{trouble}")
 
 
 def _daemon(around: Circumstances) -> Finding:

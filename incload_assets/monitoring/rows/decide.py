@@ -29,6 +29,7 @@ from incload_assets.progress.audit import AuditEntry, record
 from resources.errors import IncrementalLoadError
 from resources.lake import Lake
 from resources.lake_rows import rows_where
+from resources.wording import place_of
 
 MOST = 100_000
 """Most rows that are decided about at once."""
@@ -177,7 +178,7 @@ def fix_row(
     found = rows.select("_window", "_id", "_source").head(3) if rows is not None else []
     shown = ", ".join(f"{name}={'***' if name in table.contract.personal else key[name]}" for name in key)
     if len(found) != 1 or rows is None:
-        places = "; ".join(f"{row['_window']}, {row['_source']['file']} row {row['_source']['row']}" for row in found)
+        places = "; ".join(f"{row['_window']}, {place_of(*row['_source'])}" for row in found)
         raise IncrementalLoadError(
             f"{table.name}: {'several rejected rows have' if found else 'no rejected row has'} the key {shown}"
             + (f": {places}" if found else ""),

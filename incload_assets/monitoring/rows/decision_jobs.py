@@ -14,7 +14,8 @@ from incload_assets.monitoring.rows.decide import decide_where, fix_row, parsed,
 from incload_assets.monitoring.rows.row_key import key_of
 from incload_assets.progress.audit import actor_of
 from incload_assets.progress.checkpoint import LOADS_NOTHING
-from incload_assets.progress.confirmed import confirm_field, expect_confirmed
+from incload_assets.progress.confirmed import confirm_field, expect_confirmed, named
+from resources.wording import several
 
 _JOBS: dict[Kind, tuple[str, str]] = {
     "fix": ("fix_row", "Gives a rejected row other values; its partition is then replayed."),
@@ -51,12 +52,11 @@ def _job(kind: Kind, tables: dict[str, Table]) -> dg.JobDefinition:
 
     @dg.op(name=kind, required_resource_keys={"spark", "lake"})
     def decide(context: dg.OpExecutionContext, config: DecisionConfig) -> None:
-        if (table := tables.get(config.table)) is None:
-            raise dg.Failure(f"{config.table}: not among the tables ({', '.join(sorted(tables))})", allow_retries=False)
+        [table] = named(tables, config.table)
         lake, who, only = context.resources.lake, actor_of(context.run), config.partitions or None
         if config.undo:
             entry = take_back(table, lake, kind, config.undo, config.because, actor=who)
-            context.log.info(f"{table.name}: {entry.details['rows']} rows are open again")
+            context.log.info(f"{table.name}: {several(int(entry.details['rows']), 'row')} open again")
             return
         if kind == "discard":
             expect_confirmed(name, config.confirm, table.name, f"takes rejected rows of {table.name} out of view")
@@ -72,7 +72,9 @@ def _job(kind: Kind, tables: dict[str, Table]) -> dg.JobDefinition:
                     context.log.info(f"{table.name}: no open rejected row matches")
                     return
                 entry = found
-        context.log.info(f"{table.name}: {kind}: {rows} rows; to take it back, run this job with undo={entry.number}")
+        context.log.info(
+            f"{table.name}: {kind}: {several(rows, 'row')}; to take it back, run this job with undo={entry.number}"
+        )
 
     @dg.job(name=name, description=about, tags=LOADS_NOTHING)
     def job() -> None:

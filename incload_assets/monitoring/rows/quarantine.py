@@ -26,6 +26,7 @@ from incload_assets.delta.sql import all_of, col
 from incload_assets.ingest.protect import MARK
 from resources.lake import Lake, data_files
 from resources.lake_rows import rows_where
+from resources.wording import place_of
 
 SAMPLES = 3
 """Samples per reason."""
@@ -220,7 +221,7 @@ def masked_payload(table: Table, payload: str | None) -> str:
 
 
 def _place(source: Any) -> str:
-    return f"{source['file']} row {source['row']}" if source else ""
+    return place_of(source["file"], source["block"], source["row"]) if source else ""
 
 
 _STATES = (OPEN, SUPERSEDED, DISCARDED)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from incload_assets.change_log.change import DELETE, EMPTIES
 from incload_assets.declaration.table import Table
+from resources.wording import place_of
 
 What = Literal[
     "in effect",
@@ -55,6 +56,11 @@ class Logged:
     reasons: tuple[str, ...] = ()
 
     @property
+    def place(self) -> str:
+        """Its place at the source, for people."""
+        return place_of(self.file, self.block, self.row)
+
+    @property
     def arrived(self) -> tuple[Any, ...]:
         """The order of arrival, and within a window that of the places at the source."""
         return (self.landed_at, self.rank, self.file or "", self.block or 0, self.row or 0)
@@ -62,7 +68,7 @@ class Logged:
 
 @dataclass(frozen=True)
 class Fate:
-    """What became of a change.
+    """The fate of a change.
 
     Args:
         what: In a word.
@@ -77,7 +83,7 @@ class Fate:
 
 @dataclass
 class Outcome:
-    """What some changes make of the table.
+    """The rows that some changes make.
 
     Args:
         fates: What became of each change.
@@ -134,13 +140,3 @@ def same(values: Mapping[str, Any], columns: Iterable[str]) -> tuple[str, ...]:
     """Something that is equal for rows whose columns have equal values, NULL and NaN included; a zero has no sign."""
     found = (values.get(name) for name in columns)
     return tuple(repr(value + 0.0 if isinstance(value, float) else value) for value in found)
-
-
-def place_of(change: Logged) -> str:
-    """Where a change came from, for people."""
-    if change.file is None or change.row is None:
-        return change.file or ""
-    if change.block is not None and change.file.endswith(f"/{change.block}"):  # a partition of a Kafka topic
-        return f"{change.file} offset {change.row}"
-    block = f" in the block at byte {change.block}" if change.block else ""
-    return f"{change.file} row {change.row}{block}"

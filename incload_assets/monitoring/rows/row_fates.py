@@ -1,4 +1,4 @@
-"""What became of the changes of one row, by the rules of its table's write strategy, computed without Spark.
+"""The fates of the changes of one row, by the rules of its table's write strategy, computed without Spark.
 
 The rules are those of :mod:`incload_assets.writes`, for the few changes of one row in memory. Tests compare what they
 say with tables that real loads have made.
@@ -18,7 +18,6 @@ from incload_assets.monitoring.rows.row_changes import (
     Outcome,
     Row,
     order_of,
-    place_of,
     ranked,
     same,
 )
@@ -35,7 +34,7 @@ _REPEATED = "the same change is there already"
 
 
 def outcome_of(table: Table, changes: Sequence[Logged], present: Sequence[Row], extracts: Extracts) -> Outcome:
-    """What the changes of one row, or of rows that belong together, make of the table.
+    """The rows that the changes of one row, or of rows that belong together, make.
 
     Args:
         table: The declaration.
@@ -152,7 +151,7 @@ def _merged(table: Table, write: Merge, changes: Sequence[Logged], present: Sequ
 
 def _deleted(change: Logged) -> str:
     what = {DELETE: "the delete", "truncate": "the truncate"}.get(change.kind, "the full extract")
-    return f"{what} from {place_of(change) or 'its source'} in window {change.window} removed it"
+    return f"{what} from {change.place or 'its source'} in window {change.window} removed it"
 
 
 def _values(table: Table, last: Logged, living: Sequence[Logged]) -> tuple[Row, dict[Logged, list[str]]]:

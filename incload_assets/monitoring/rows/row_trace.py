@@ -34,7 +34,6 @@ from incload_assets.monitoring.rows.row_changes import (
     Outcome,
     Row,
     order_of,
-    place_of,
     ranked,
     same,
 )
@@ -42,6 +41,7 @@ from incload_assets.monitoring.rows.row_fates import outcome_of
 from resources.errors import LakeUnreadable
 from resources.lake import Lake
 from resources.lake_rows import Among, rows_where
+from resources.wording import several
 
 _OPERATIONS = {SNAPSHOT: "full extract", REPLACED: "withdrawn"}
 _KEYED = (*UPSERTS, DELETE, REJECTED, REPLACED)
@@ -255,15 +255,16 @@ class _Look:
         return list(rows_where(self.log, {"_kind": [REJECTED]}, empty, columns=["_window"])["_window"].to_pylist())
 
     def notes(self, changes: Sequence[Logged]) -> Iterable[str]:
-        """What the trace does not tell."""
+        """The limits of the trace, a line for each."""
         if count := len(self._unreadable()):
             yield (
-                f"{count} rejected row{'s' if count > 1 else ''} of the table cannot be found by a key, because their "
+                f"{several(count, 'rejected row')} of the table cannot be found by a key, because their "
                 "key columns cannot be read; the payload of one may be this row's"
             )
         if compacted := [record.removed for record in self.records.values() if record.removed]:
             yield (
-                f"compactions have removed {sum(compacted)} changes of {len(compacted)} windows from the log, which no "
+                f"compactions have removed {several(sum(compacted), 'change')} of "
+                f"{several(len(compacted), 'window')} from the log, which no "
                 "longer decided; changes of this row that were removed more than two days ago are not shown"
             )
         versions = {self.records[change.window].code_version for change in changes}
@@ -360,9 +361,9 @@ def _alike(expected: Sequence[Row], present: Sequence[Row]) -> bool:
 
 def _differing(expected: Sequence[Row], present: Sequence[Row]) -> str:
     if len(expected) != len(present):
-        return f"{len(present)} rows instead of {len(expected)}"
+        return f"{several(len(present), 'row')} instead of {len(expected)}"
     if len(expected) > 1:
-        return f"{len(expected)} rows, some with other values"
+        return f"{several(len(expected), 'row')}, some with other values"
     [wanted], [found] = expected, present
     names = [name for name, value in wanted.items() if value is not UNKNOWN and repr(value) != repr(found.get(name))]
     return ", ".join(names)
@@ -394,13 +395,13 @@ def _change(
     operation = "partial" if change.kind == UPSERT and change.unset else _OPERATIONS.get(change.kind, change.kind)
     why = fate.why
     if fate.by is not None and fate.by not in numbers:
-        why += f" ({place_of(fate.by)} of {fate.by.window})"
+        why += f" ({fate.by.place} of {fate.by.window})"
     sequence = {name: change.values.get(name) for name in table.changes.sequence_by}
     return Change(
         number=numbers[change],
         operation=operation,
         window=change.window,
-        place=place_of(change),
+        place=change.place,
         file=change.file,
         block=change.block,
         row=change.row,

@@ -1,1 +1,1 @@
-"""What is sent while loads are collected: OpenTelemetry traces and OpenLineage events."""
+"""The telemetry that is sent while loads are collected: OpenTelemetry traces and OpenLineage events."""

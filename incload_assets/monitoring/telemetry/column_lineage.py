@@ -1,4 +1,4 @@
-"""Which columns upstream each column of a table is made of, read from the plan that the table's function builds.
+"""The columns upstream that each column of a table is made of, read from the plan of the table's function.
 
 The function is called with frames of Spark Connect, which build plans without asking any server. The plan is then read
 from its end to the frames: a column is what the plan says, and not a guess by names. Where the plan has something that
@@ -66,7 +66,7 @@ _NONE: Origins = frozenset()
 
 @dataclass(frozen=True)
 class ColumnLineage:
-    """Where the columns of a table come from.
+    """The origins of the columns of a table.
 
     Args:
         columns: Origins by column, without a column whose origins are unknown. An empty set: the value is from no
@@ -191,7 +191,7 @@ class _Reader:
         self.frames, self.by_id = frames, dict[int, _Frame]()
 
     def relation(self, relation: Relation) -> _Frame:
-        """What a relation returns."""
+        """The columns that a relation returns."""
         kind = str(relation.WhichOneof("rel_type"))
         read = getattr(self, f"_{kind}", None)
         if read is None:

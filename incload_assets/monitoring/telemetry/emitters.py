@@ -1,4 +1,4 @@
-"""Where new rows of ``_loads`` are sent to: traces and lineage, each only where the environment names a receiver.
+"""The receivers of new rows of ``_loads``: traces and lineage, each only where the environment names one.
 
 Rows matter more than what is made of them: a receiver that is down, slow or wrong costs a warning, never a row. What it
 did not take is not sent again by itself; all of it is in ``_loads`` and can be sent again by hand, with the same
@@ -20,6 +20,7 @@ from incload_assets.monitoring.load_row import LoadRow
 from resources.errors import IncrementalLoadError
 from resources.failures import masked
 from resources.lake import Lake
+from resources.wording import several
 
 LIMIT_SECONDS = 10.0
 """Longest time that a collection waits for one receiver."""
@@ -72,7 +73,7 @@ def emitters(tables: Sequence[Table], lake: Lake, warn: Warn = _log.warning) -> 
                 if (send := sending()) is not None:
                     _within_limit(what, send, rows)
             except Exception as error:
-                warn(f"{what} of {len(rows)} loads may be lost: {_described(error)}")
+                warn(f"{what} of {several(len(rows), 'load')} may be lost: {_described(error)}")
 
     return emit
 

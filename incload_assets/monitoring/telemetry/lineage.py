@@ -194,7 +194,7 @@ class _TableJob:
 
     @cached_property
     def about(self) -> dict[str, DatasetFacet]:
-        """What the declaration says of the table."""
+        """The facets about a table from its declaration."""
         column = schema_dataset.SchemaDatasetFacetFields
         columns = [
             column(field.name, field.dataType.simpleString(), field.metadata.get("comment"), number)

@@ -6,6 +6,7 @@ import dagster as dg
 
 from incload_assets.declaration.table import Table
 from incload_assets.monitoring.telemetry.emitters import collect_and_send
+from resources.wording import several
 
 NAME = "collect_loads"
 INTERVAL_SECONDS = 30
@@ -27,6 +28,6 @@ def loads_sensor(tables: Sequence[Table]) -> dg.SensorDefinition:
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         count = collect_and_send(context.instance, tables, context.resources.lake, context.log.warning)
-        return dg.SkipReason(f"{count} loads recorded")
+        return dg.SkipReason(f"{several(count, 'load')} recorded")
 
     return sensor

@@ -65,7 +65,7 @@ def send_traces(rows: Sequence[LoadRow]) -> None:
 
 
 def resource() -> Resource:
-    """What the spans are from: the service ``incload``, unless the environment names another one."""
+    """The origin of the spans: the service ``incload``, unless the environment names another one."""
     given = OTELResourceDetector().detect().attributes
     return Resource.create({SERVICE_NAME: "incload", SERVICE_VERSION: _SCOPE.version or "", **given})
 

@@ -220,7 +220,7 @@ class Files(Source):
 
     @property
     def is_text(self) -> bool:
-        """Whether all files are CSV or JSON."""
+        """True if all files are CSV or JSON."""
         return (self.format or format_of(self.path)) in ("csv", "json")
 
     def read_payloads(self, kept: DataFrame, fields: Sequence[str]) -> DataFrame:

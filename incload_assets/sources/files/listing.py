@@ -41,7 +41,7 @@ class Listed:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the name does not mark a file that is still being written."""
+        """True if the name does not mark a file that is still being written."""
         return not self.path.lower().endswith(UNFINISHED)
 
 

@@ -7,7 +7,7 @@ UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".inprogress", "._copy
 
 
 def is_hidden(name: str) -> bool:
-    """Whether Spark silently ignores a file because of its name, even if its path is given.
+    """True if Spark silently ignores a file because of its name, even if its path is given.
 
     See ``HadoopFSUtils.shouldFilterOutPathName`` and ``PartitioningAwareFileIndex.isDataPath`` of Spark 4.2. Folders
     may have such names, if the paths of files are given.

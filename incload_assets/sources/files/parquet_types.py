@@ -33,7 +33,7 @@ def fields_of(footer: pq.FileMetaData) -> list[pa.Field]:
 
 
 def is_nanoseconds(kind: pa.DataType) -> bool:
-    """Whether a type is a time in nanoseconds."""
+    """True if a type is a time in nanoseconds."""
     return bool(pa.types.is_timestamp(kind) and kind.unit == "ns")
 
 
@@ -49,7 +49,7 @@ def unreadable(kind: pa.DataType) -> tuple[str, str] | None:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether a type is a string type."""
+    """True if a type is a string type."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from incload_assets.declaration.source import Position
+from resources.wording import several
 
 
 class File(NamedTuple):
@@ -30,7 +31,7 @@ def position_of(files: Iterable[File], gone: Iterable[File] = ()) -> Position:
     """
     present, absent = sorted(files), sorted(gone)
     text = json.dumps(sorted([*present, *absent]), ensure_ascii=False)
-    summary = f"{len(present)} file{'' if len(present) == 1 else 's'}, {_readable(sum(file.size for file in present))}"
+    summary = f"{several(len(present), 'file')}, {_readable(sum(file.size for file in present))}"
     if absent:
         summary += f", {len(absent)} more no longer at the source"
     return Position(

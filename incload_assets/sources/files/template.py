@@ -109,7 +109,7 @@ class Template:
 
     @property
     def is_flat(self) -> bool:
-        """Whether the path has no time fields."""
+        """True if the path has no time fields."""
         return not any(part.kind == "time" for part in self.parts)
 
     @property
@@ -124,7 +124,7 @@ class Template:
 
     @property
     def enters_hidden_folders(self) -> bool:
-        """Whether the template has a folder with a hidden name after a glob."""
+        """True if the template has a folder with a hidden name after a glob."""
         globs = [index for index, part in enumerate(self.parts) if part.kind == "glob"]
         after = "".join(part.text for part in self.parts[globs[0] :]) if globs else ""
         return re.search(r"/[._].*/", after, re.DOTALL) is not None

@@ -34,7 +34,7 @@ _WRITE_JSON = (
 
 
 def is_framed(name: str) -> Column:
-    """Whether the value of a binary column begins as a frame does; false for NULL. No JSON begins with a zero byte."""
+    """True if the value of a binary column begins as a frame does; false for NULL. No JSON begins with a zero byte."""
     return F.coalesce(F.hex(F.substring(name, 1, 1)) == "00", F.lit(False))
 
 
@@ -50,7 +50,7 @@ def why_framed(name: str) -> Column:
 
 
 def begins_as_json(value: Column) -> Column:
-    """Whether a binary value without a frame begins as a JSON object does."""
+    """True if a binary value without a frame begins as a JSON object does."""
     return F.trim(value.cast("string")).startswith("{")
 
 

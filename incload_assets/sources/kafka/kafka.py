@@ -198,7 +198,7 @@ class Kafka(Source):
         return records.withColumn("_source", F.col("__place")).drop("__place")  # the topic may have been renamed
 
     def settled(self, position: Position) -> bool:
-        """Whether the end of the window was stored when the window was ingested; see :meth:`Source.settled`."""
+        """True if the end of the window was stored when the window was ingested; see :meth:`Source.settled`."""
         return bool(position.detail.get("closed"))
 
     def records_in(self, position: Position) -> Mapping[str, int]:

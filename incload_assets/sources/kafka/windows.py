@@ -17,6 +17,7 @@ from incload_assets.sources.kafka.topic import Identity, Offsets, TopicMetadata,
 from incload_assets.sources.window_bounds import Bound, WindowBounds
 from resources.errors import SourceUnreadable
 from resources.lake import Lake
+from resources.wording import several
 
 BYTES_PER_RECORD = 500
 """A guess, because Kafka reports the number of records but not their size."""
@@ -166,7 +167,7 @@ def position_of(identity: Identity, ranges: Ranges, *, closed: bool) -> Position
     return Position(
         fingerprint=hashlib.blake2b(content, digest_size=8).hexdigest(),
         detail={**detail, "count": count, "closed": closed},
-        summary=f"{count} offsets in {len(ranges)} topic partition{'' if len(ranges) == 1 else 's'}",
+        summary=f"{several(count, 'offset')} in {several(len(ranges), 'topic partition')}",
         size=count * BYTES_PER_RECORD,
     )
 

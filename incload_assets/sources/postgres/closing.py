@@ -24,6 +24,7 @@ from incload_assets.declaration.source import Position
 from incload_assets.sources.postgres.ranges import Found, Range
 from incload_assets.sources.postgres.relation import Relation
 from resources.databases import APPLICATION
+from resources.wording import several
 
 Lag = Annotated[timedelta, Field(ge=timedelta(0), description="a length of time that is not negative")]
 State = Literal["open", "waiting", "closed"]
@@ -170,5 +171,5 @@ def position_of(relation: Relation, part: Range, found: Found, state: Closing, s
     pending = f" for {len(state.pending)} transactions" if state.pending else ""
     skew = round(server.skew.total_seconds())
     clock = f"; the server's clock is {abs(skew)} s {'ahead of' if skew > 0 else 'behind'} ours" if skew else ""
-    summary = f"{found.rows} rows of {relation.place}{nulls}, {state.state}{pending}{clock}"
+    summary = f"{several(found.rows, 'row')} of {relation.place}{nulls}, {state.state}{pending}{clock}"
     return Position(hashlib.sha256(content.encode()).hexdigest()[:16], detail, summary, found.size)

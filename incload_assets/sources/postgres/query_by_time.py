@@ -13,6 +13,7 @@ from incload_assets.sources.postgres.closing import Lag, closing, closing_of, po
 from incload_assets.sources.postgres.ranges import Range, found_in, literal, micros
 from incload_assets.sources.postgres.relation import TIMES, Column, Relation, quoted
 from incload_assets.sources.postgres.source import DatabaseSource
+from resources.wording import several
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,6 @@ def _with_ahead(
     last = windows[-1].key
     if rows and last in positions:
         p = positions[last]
-        note = f"{rows} rows are dated in the future, from {least or 'infinity'} on, and wait for their windows"
+        note = f"dated in the future, from {least or 'infinity'} on, and left to later windows: {several(rows, 'row')}"
         positions[last] = Position(p.fingerprint, {**p.detail, "rows_ahead": rows}, f"{p.summary}; {note}", p.size)
     return positions

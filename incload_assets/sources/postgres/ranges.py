@@ -32,7 +32,7 @@ class Range:
 
     @property
     def empty(self) -> bool:
-        """Whether the range contains no value."""
+        """True if the range contains no value."""
         return self.low is not None and self.low >= self.high
 
 

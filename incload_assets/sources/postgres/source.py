@@ -122,7 +122,7 @@ class DatabaseSource(Source):
         return {"": int(position.detail.get("rows", 0))}
 
     def settled(self, position: Position) -> bool:
-        """Whether no transaction is left that could add a row; see :meth:`Source.settled`."""
+        """True if no transaction is left that could add a row; see :meth:`Source.settled`."""
         return closing_of(position).state == "closed"
 
     @contextmanager

@@ -77,7 +77,7 @@ class DeltaFiles:
         return files
 
     def only_rewritten(self, files: Iterable[str], then: str, since: int, concerned: Callable[[Value], bool]) -> bool:
-        """Whether the commits since a version rewrote some files without changing rows.
+        """True if the commits since a version rewrote some files without changing rows.
 
         Args:
             files: Names of the present files of some partition values.

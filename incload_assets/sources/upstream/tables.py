@@ -33,6 +33,7 @@ from incload_assets.sources.upstream.state import UpstreamState, UpstreamTable
 from resources.errors import DeclarationError, SourceChanged, SourceMissing
 from resources.lake import Lake
 from resources.settings import current_settings
+from resources.wording import several
 
 DerivedFunction = Callable[..., DataFrame]
 
@@ -193,7 +194,7 @@ def _position(
         if there or look.upstream.partition is not None:  # an empty window looks nothing up in the other tables
             decisive.append(f"{look.upstream.name}:{state['id']}:{state['rows']}")
         files = look.files(window)
-        parts.append(f"{look.upstream.name}@{look.delta.version}: {len(files)} file{'' if len(files) == 1 else 's'}")
+        parts.append(f"{look.upstream.name}@{look.delta.version}: {several(len(files), 'file')}")
         size += sum(file.size for file in files)
     return Position(
         fingerprint=digest(decisive),

@@ -14,7 +14,7 @@ from incload_assets.tables.retail.partitions import daily
 
 
 class CustomerFeatures(pa.DataFrameModel):
-    """What a customer did on a day; of later days nothing."""
+    """The features of a customer on a day, without anything of later days."""
 
     feature_date: T.DateType = pa.Field(
         nullable=False, ge=date(2020, 1, 1), description="The day, UTC; partitions the table"

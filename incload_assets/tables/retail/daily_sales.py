@@ -13,7 +13,7 @@ from incload_assets.tables.retail.partitions import daily
 
 
 class DailySales(pa.DataFrameModel):
-    """What was sold on a day in a currency."""
+    """The sales of a day in a currency."""
 
     order_date: T.DateType = pa.Field(
         nullable=False, ge=date(2020, 1, 1), description="Day the orders were placed, UTC; partitions the table"

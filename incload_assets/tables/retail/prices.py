@@ -12,7 +12,7 @@ from incload_assets.tables.retail.partitions import real_days
 
 
 class ArticlePrice(pa.DataFrameModel):
-    """What an article costs."""
+    """The price of an article."""
 
     sku: T.StringType = pa.Field(nullable=False, str_matches=r"^SKU-\d{3}$", description="The article")
     price: T.DecimalType = pa.Field(

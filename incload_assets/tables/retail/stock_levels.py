@@ -13,7 +13,7 @@ from incload_assets.tables.retail.partitions import daily
 
 
 class StockLevel(pa.DataFrameModel):
-    """What a warehouse holds of an article; of one day: what that day's movements changed."""
+    """The stock of an article in a warehouse; of one day: the change by that day's movements."""
 
     sku: T.StringType = pa.Field(nullable=False, description="What is stored")
     warehouse: T.StringType = pa.Field(nullable=False, description="Where")

@@ -1,4 +1,4 @@
-"""What each visitor did on each day, folded from the web events of its hours."""
+"""The days of each visitor, folded from the web events of their hours."""
 
 from datetime import timedelta
 

@@ -240,6 +240,8 @@ def test_a_tables_page_has_its_loads_errors_quarantine_and_checks(world: MadeUp,
         for one in newest.values():
             assert not one.quarantined or number(one.quarantined) in row_of(quarantine, one.window).text
     assert "late by 3 h 30 min" in parsed(table_page(view.facts.tables["guests"], view, LINKS)).text
+    silent = parsed(table_page(view.facts.tables["rooms"], view, LINKS)).text
+    assert "its last look at the source failed: rooms: the source is down. Remedy: look after it." in silent
     assert "amount: is not above 0" in parsed(table_page(view.facts.tables["bills"], view, LINKS)).text
     assert "waits for a person" in parsed(table_page(view.facts.tables["keys"], view, LINKS)).text
 

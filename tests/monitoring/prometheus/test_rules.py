@@ -381,6 +381,7 @@ def daemon_down() -> Series:
         ("IncloadExporterDown", {'up{job="incload"}': always(0)}),
         ("IncloadExporterDown", {'up{job="incload"}': "_"}),
         ("IncloadStorageDown", {"incload_up": always(0)}),
+        ("IncloadLakeUnreadable", {"incload_lake_readable": always(0)}),
         ("IncloadObservationStale", {"incload_observed_timestamp_seconds": always(0)}),
         ("IncloadDaemonDown", daemon_down()),
         ("IncloadDaemonDown", {'incload_daemon_heartbeat_timestamp_seconds{daemon="SENSOR"}': "_"}),
@@ -394,8 +395,8 @@ def test_the_machinery_is_watched(alert: str, series: Series, file: Path, tmp_pa
 
 
 def test_every_alert_is_seen_firing_in_a_test() -> None:
-    machinery = {"IncloadExporterDown", "IncloadStorageDown", "IncloadObservationStale", "IncloadDaemonDown",
-                 "IncloadSparkGone", "IncloadDeadManSwitch", "IncloadAllSilenced"}  # fmt: skip
+    machinery = {"IncloadExporterDown", "IncloadStorageDown", "IncloadLakeUnreadable", "IncloadObservationStale",
+                 "IncloadDaemonDown", "IncloadSparkGone", "IncloadDeadManSwitch", "IncloadAllSilenced"}  # fmt: skip
     seen = {name for case in FIRES for name in case.firing} | machinery
     assert {alert.name for alert in ALERTS} == seen
 

@@ -221,7 +221,7 @@ def test_changes_that_a_compaction_removed_are_shown_as_removed(spark: SparkSess
     ]
     assert a.agrees is True and a.now == "the table has the row, by change 2"
     assert [c.fate for c in b.changes] == ["in effect"]
-    assert any(note.startswith("compactions have removed 1 changes of 1 windows") for note in b.notes)
+    assert any(note.startswith("compactions have removed 1 change of 1 window") for note in b.notes)
 
 
 def test_a_row_that_its_window_no_longer_has_is_told_as_withdrawn(spark: SparkSession, tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_loads_are_recorded_traced_and_told_by_the_sensor_and_recorded_while_the
         lineage = lineage_file.read_text().splitlines()
         lineage_file.unlink()
         lineage_file.mkdir()
-        assert tick(h) == "1 loads recorded"
+        assert tick(h) == "1 load recorded"
         loaded, failed, _ = LoadsTable(h.lake).rows()
     assert [span.trace_id.hex() for span in received.spans if not span.parent_span_id] == [
         loaded.trace_id,

@@ -103,7 +103,7 @@ class TestWindows:
         found = look.at(*map(window, (1, 2, 3, 4)))
         assert ranges(found) == {day(1): {0: (0, 2), 1: (0, 1)}, day(2): {0: (2, 3)}, day(3): {1: (1, 3)}, day(4): {}}
         assert [position.summary for position in found.values()] == [
-            "3 offsets in 2 topic partitions", "1 offsets in 1 topic partition", "2 offsets in 1 topic partition",
+            "3 offsets in 2 topic partitions", "1 offset in 1 topic partition", "2 offsets in 1 topic partition",
             "0 offsets in 0 topic partitions",
         ]  # fmt: skip
         assert all(map(look.source.settled, found.values()))

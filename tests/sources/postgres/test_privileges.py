@@ -85,7 +85,7 @@ def test_the_rights_of_the_documentation_are_enough(spark: SparkSession, reader:
 def test_a_view_needs_a_right_on_the_view_alone(reader: Reader, tmp_path: Path) -> None:
     others = [statement for statement in NEEDED if "GRANT SELECT" not in statement]
     reader.shop.run("CREATE VIEW seen AS SELECT * FROM prices", *others, f"GRANT SELECT ON seen TO {ROLE}")
-    assert look(replace(PRICES, table="public.seen"), tmp_path).startswith("1 rows of ")
+    assert look(replace(PRICES, table="public.seen"), tmp_path).startswith("1 row of ")
 
 
 def test_the_state_of_a_replication_slot_needs_no_right_but_to_connect(reader: Reader) -> None:

@@ -85,8 +85,8 @@ def test_what_is_older_or_undated_is_of_the_first_window_and_no_row_is_outside(s
     assert ids(spark, SOURCE, positions) == wanted
     assert positions[day(1)].summary == "3 rows of shop.public.items, 1 of them with NULL in the window column, closed"
     assert positions[day(2)].summary == (
-        "1 rows of shop.public.items, closed; "
-        "1 rows are dated in the future, from 2999-01-01 00:00:00+00 on, and wait for their windows"
+        "1 row of shop.public.items, closed; "
+        "dated in the future, from 2999-01-01 00:00:00+00 on, and left to later windows: 1 row"
     )
 
 
@@ -122,7 +122,7 @@ def test_a_server_whose_clock_differs_is_told_of_and_its_clock_counts(
     shop.put("a", "", 1, "2026-01-01 10:00")
     source = replace(SOURCE, lag=lag_until(1, after=-20))
     assert look(source, window(1))[day(1)].summary == (
-        "1 rows of shop.public.items, closed; the server's clock is 42 s ahead of ours"
+        "1 row of shop.public.items, closed; the server's clock is 42 s ahead of ours"
     )
 
 
