@@ -17,9 +17,8 @@ from dagster._core.errors import DagsterExecutionInterruptedError
 from dagster._utils.interrupts import check_captured_interrupt  # has no public name
 
 from incload_assets.automation.orphans import fail_orphans
-from incload_assets.progress.checkpoint import PARTITION_TAG
-from incload_assets.progress.process import PROCESS_TAG
-from incload_assets.progress.run_tags import own_tag
+from incload_assets.progress.request import Request
+from incload_assets.progress.run_tags import PROCESS_TAG, own_tag
 
 LOOK_SECONDS = 1.0
 TELL_SECONDS = 30.0
@@ -83,7 +82,7 @@ def _described(instance: dg.DagsterInstance, run_id: str) -> str:
     if record is None:
         return f"run {run_id[:8]}"
     began = datetime.fromtimestamp(record.start_time or record.create_timestamp.timestamp(), UTC)
-    partition = record.dagster_run.tags.get(PARTITION_TAG)
+    partition = Request.from_tags(record.dagster_run.tags).only
     host, pid, _ = (own_tag(record.dagster_run, PROCESS_TAG) or "::").rsplit(":", 2)
     known = [
         f"of {partition}" if partition else "",

@@ -9,8 +9,7 @@ import dagster as dg
 from dagster._core.storage.dagster_run import RunsFilter  # the public name has no filter on update time
 
 from incload_assets.cli.reasons import reasons
-from incload_assets.progress.checkpoint import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
-from incload_assets.progress.request_tags import TABLE_TAG
+from incload_assets.progress.request import Request
 
 SUM_SECONDS = 60.0
 PAUSE_SECONDS = 10.0
@@ -79,7 +78,7 @@ class Watch:
             kinds = {dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.RUN_FAILURE}
             logged = self._instance.all_logs(run.run_id, of_type=kinds)
             events = [entry.dagster_event for entry in logged if entry.dagster_event]
-            why = [*reasons(events, run.tags.get(PARTITION_TAG, "")), run.status.value.lower()][0]
+            why = [*reasons(events, Request.from_tags(run.tags).only), run.status.value.lower()][0]
             name = _name(run)
             line = why.splitlines()[0]
             self._say(
@@ -116,13 +115,14 @@ class Watch:
 
 
 def _loads(run: dg.DagsterRun) -> bool:
-    return TABLE_TAG in run.tags or PARTITION_TAG in run.tags or RANGE_START_TAG in run.tags
+    request = Request.from_tags(run.tags)
+    return bool(request.table or request.first)
 
 
 def _name(run: dg.DagsterRun) -> str:
     """The name of a run's load: the table, and a partition or a range."""
     selected = sorted(key.to_user_string() for key in run.asset_selection or ())
-    table = run.tags.get(TABLE_TAG) or ", ".join(selected) or run.job_name
-    first, last = run.tags.get(RANGE_START_TAG), run.tags.get(RANGE_END_TAG)
-    partition = run.tags.get(PARTITION_TAG) or (f"{first}..{last}" if first else "")
-    return f"{table} {partition}".strip()
+    request = Request.from_tags(run.tags)
+    table = request.table or ", ".join(selected) or run.job_name
+    bounds = f"{request.first}..{request.last}" if request.first != request.last else request.first
+    return f"{table} {bounds}".strip()

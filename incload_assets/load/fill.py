@@ -7,12 +7,11 @@ The window's record says that the present code has judged the window if the code
 columns alone. Otherwise the other columns are still what the former code made of the records, and the record says so.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 
 import sqlglot
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from sqlglot import exp
 
@@ -34,7 +33,6 @@ from incload_assets.load.landing_again import check_count, land_again, load_from
 from incload_assets.load.load import LoadReport
 from incload_assets.load.replay import judged_again, unreplayable
 from resources.errors import DeclarationError, SourceUnreadable, WindowCompacted
-from resources.lake import Lake
 
 _OTHERS = 3
 """Most columns without a rescued value that are looked for among those declared since a window was judged."""
@@ -66,26 +64,14 @@ def refuse_unfillable(table: Table) -> None:
         )
 
 
-def fill_window(
-    spark: SparkSession,
-    table: Table,
-    lake: Lake,
-    window: Window,
-    *,
-    run_id: str = "",
-    info: Callable[[str], None] = lambda _: None,
-) -> LoadReport:
+def fill_window(load: LoadContext, window: Window) -> LoadReport:
     """Fills columns of a window's rows from their rescued fields. The source is not read.
 
     Repeated it does nothing more.
 
     Args:
-        spark: A session used by this fill only.
-        table: The declaration.
-        lake: The lake with the table.
+        load: The run's load context.
         window: The window.
-        run_id: The run, recorded in the window record and the commits.
-        info: Logs one line for each step.
 
     Raises:
         SourceUnreadable: The log does not tell enough of the records.
@@ -95,11 +81,11 @@ def fill_window(
         IncrementalLoadError: The window was never loaded, or is held; or an error of any other step.
 
     Example:
-        >>> fill_window(spark, orders, lake, window).merged.updated  # doctest: +SKIP
+        >>> fill_window(load, window).merged.updated  # doctest: +SKIP
         25
     """
+    load, table = load.anew(), load.table
     refuse_unfillable(table)
-    load = LoadContext(spark, table, lake.followed(), run_id, info)
 
     def is_due(before: WindowRecord) -> bool:
         _refuse_compacted(table, window, before)

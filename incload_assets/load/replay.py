@@ -11,10 +11,9 @@ The window's other accepted rows stay as they are. So its record keeps the code 
 present code has validated the window only if it has validated all rows.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import DELETE, REJECTED, TRUNCATE, UPSERTS
@@ -38,7 +37,6 @@ from incload_assets.load.judgeable import can_be_judged, fields_of_payloads, rec
 from incload_assets.load.landing_again import check_count, land_again, load_from_log, record_again, with_former
 from incload_assets.load.load import LoadReport
 from resources.errors import SourceUnreadable
-from resources.lake import Lake
 
 
 def unreplayable(table: Table) -> str:
@@ -62,24 +60,12 @@ def refuse_unreplayable(table: Table) -> None:
         )
 
 
-def replay_window(
-    spark: SparkSession,
-    table: Table,
-    lake: Lake,
-    window: Window,
-    *,
-    run_id: str = "",
-    info: Callable[[str], None] = lambda _: None,
-) -> LoadReport:
+def replay_window(load: LoadContext, window: Window) -> LoadReport:
     """Judges the rejected rows of a window again, and merges those that now pass.
 
     Args:
-        spark: A session used by this replay only, because the fence is a session setting.
-        table: The declaration.
-        lake: The lake with the table.
+        load: The run's load context.
         window: The window.
-        run_id: The run, recorded in the window record and the commits.
-        info: Logs one line for each step.
 
     Raises:
         SourceUnreadable: The source cannot parse the payloads.
@@ -87,11 +73,11 @@ def replay_window(
         IncrementalLoadError: The window was never loaded, or is held; or an error of any other step.
 
     Example:
-        >>> replay_window(spark, orders, lake, window).merged.inserted  # doctest: +SKIP
+        >>> replay_window(load, window).merged.inserted  # doctest: +SKIP
         25
     """
-    refuse_unreplayable(table)
-    load = LoadContext(spark, table, lake.followed(), run_id, info)
+    refuse_unreplayable(load.table)
+    load = load.anew()
     return load_from_log(load, window, lambda: _land(load, window))
 
 

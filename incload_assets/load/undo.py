@@ -6,11 +6,9 @@ can be undone. Its window record carries the hold. ``tests/model/undo.py`` explo
 """
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import REJECTED, REPLACED
@@ -37,39 +35,25 @@ from incload_assets.load.tables import ensure_tables
 from incload_assets.load.undo_plan import Undo, return_of
 from incload_assets.writes.merge_into import app_id
 from resources.errors import ConcurrentLoad
-from resources.lake import Lake
 
 
-def undo_window(
-    spark: SparkSession,
-    table: Table,
-    lake: Lake,
-    window: Window,
-    undo: Undo,
-    *,
-    run_id: str = "",
-    info: Callable[[str], None] = lambda _: None,
-) -> LoadReport:
+def undo_window(load: LoadContext, window: Window, undo: Undo) -> LoadReport:
     """Returns a window to a former landing, and holds it. The source is not read.
 
     Repeated it does nothing more. An undo that returns to what the source holds, because it undoes an undo, ends the
     hold.
 
     Args:
-        spark: A session used by this undo only.
-        table: The declaration.
-        lake: The lake with the table.
+        load: The run's load context.
         window: The window.
         undo: What is undone.
-        run_id: The run, recorded in the window record and the commits.
-        info: Logs one line for each step.
 
     Raises:
         CannotUndo: What the window held before is not kept, or nothing was loaded.
         ConcurrentLoad: Other loads committed first in every attempt.
         IncrementalLoadError: Any error of the merge.
     """
-    load = LoadContext(spark, table, lake.followed(), run_id, info)
+    load = load.anew()
     with load.phases.timed("prepare"):
         ensure_tables(load)
         call_off_ingestions(load, window)
@@ -77,7 +61,7 @@ def undo_window(
         landed = _land(load, window, undo)
     with load.phases.timed("prepare"):
         call_off_merges(load, window)
-    applied = apply_changes(load, (window,), app_id(table, window), is_again=lambda _: True)
+    applied = apply_changes(load, (window,), app_id(load.table, window), is_again=lambda _: True)
     return report_of(load, applied, window, ingested=landed)
 
 

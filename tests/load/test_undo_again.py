@@ -65,11 +65,11 @@ def amounts(table: Loaded) -> dict[int, str]:
 
 def undone(table: Loaded, number: int, before: str = "last") -> LoadReport:
     window = window_of(table.table.partitions_def, day(number))
-    return undo_window(table.spark, table.table, table.lake, window, Undo(before, actor="ada"))
+    return undo_window(table.context(), window, Undo(before, actor="ada"))
 
 
 def replayed(table: Loaded, number: int) -> LoadReport:
-    return replay_window(table.spark, table.table, table.lake, window_of(table.table.partitions_def, day(number)))
+    return replay_window(table.context(), window_of(table.table.partitions_def, day(number)))
 
 
 def next_of(table: Loaded, number: int) -> list[int]:
