@@ -5,19 +5,17 @@ A hold is a commit of the window's record alone, under the fence of its landings
 
 from dataclasses import replace
 
-from incload_assets.change_log.commit import commit
 from incload_assets.change_log.context import LoadContext
-from incload_assets.change_log.staged import Staged
-from incload_assets.change_log.window_records import Hold, window_records_of
+from incload_assets.change_log.window_records import Hold
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.window import Window
-from incload_assets.ingest.ingestion import ingestion_app_id
-from incload_assets.load.load import INGESTIONS, LoadReport
+from incload_assets.load.load import LoadReport
+from incload_assets.load.revision import Revision, revise
 from incload_assets.load.undo import undo_window
 from incload_assets.load.undo_plan import Undo
 from incload_assets.progress.audit import AuditEntry
 from incload_assets.progress.audit import record as into_audit
-from resources.errors import CannotUndo, ConcurrentLoad, IncrementalLoadError, ReconciliationFailed
+from resources.errors import CannotUndo, IncrementalLoadError, ReconciliationFailed
 
 RECONCILIATION = "the reconciliation"
 """The actor where a failed reconciliation holds or undoes."""
@@ -35,27 +33,20 @@ def hold_window(load: LoadContext, window: Window, *, actor: str, because: str) 
     Raises:
         ConcurrentLoad: Other loads committed first in every attempt.
     """
-    load, name = load.anew(), f"{load.table.name} {window.key}"
-    app_id_of_landings = ingestion_app_id(load.table, window)
-    for _ in range(INGESTIONS):
-        at = load.log.open()
-        record = window_records_of(at, only=[window.key]).get(window.key)
+    hold = None
+
+    def hold_it(revision: Revision) -> bool | None:
+        nonlocal hold
+        record = revision.before
         if record is None or record.hold is not None:
             return None
         hold = Hold(
             fingerprint=record.fingerprint, actor=actor, because=because, at=windows.now(), undone=0,
             returned_to=record.landing,
         )  # fmt: skip
-        number = max(record.landing, at.transaction_version(app_id_of_landings) or 0) + 1
-        held = replace(record, landing=number, held=hold.as_text())
-        staged, note = Staged(load.log, load.spark, [window.key]), f"held {window.key}, run {load.run_id}"
-        if commit(load, staged, {window.key: held}, app_id_of_landings, number, note=note, base=record, keep=False):
-            return hold
-    raise ConcurrentLoad(
-        f"{name}: other loads landed first in each of {INGESTIONS} attempts to hold it",
-        rule="a hold is of the landing that it has read",
-        remedy="try again",
-    )
+        return revision.commit(replace(record, held=hold.as_text()), note=f"held {window.key}", adds=True, keep=False)
+
+    return hold if revise(load.anew(), window, hold_it, doing="hold it") else None
 
 
 def after_failed_reconciliation(

@@ -13,7 +13,7 @@ from incload_assets.change_log.window_records import WindowRecord, window_record
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.table import Quarantine
 from incload_assets.declaration.window import window_of
-from incload_assets.load import landing_again as module
+from incload_assets.load import revision as module
 from incload_assets.load.load import LoadReport
 from incload_assets.load.replay import replay_window, unreplayable
 from incload_assets.progress.audit import audit_uri

@@ -98,7 +98,7 @@ def test_an_undo_that_was_killed_before_its_merge_is_completed_by_the_next_load(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr("incload_assets.load.undo.apply_changes", die)
+        patch.setattr("incload_assets.load.revision.apply_changes", die)
         with pytest.raises(Killed):
             undone(table, 1)
     assert ("1", "BAD", 5) in table.rows()

@@ -120,7 +120,7 @@ def test_an_undo_after_a_replay_gives_what_the_window_held_before_the_replay(
 
     # an undo that was killed before its merge; the checkpoint of the replay has the same fingerprint
     with monkeypatch.context() as killed:
-        killed.setattr("incload_assets.load.undo.apply_changes", die)
+        killed.setattr("incload_assets.load.revision.apply_changes", die)
         with pytest.raises(Killed):
             undone(corrected, 5)
     checkpoint = Checkpoint(again.control.fingerprint, clean=True)

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from incload_assets.change_log.payloads import payloads_read_at
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.window import window_of
-from incload_assets.load import replay as replay_module
+from incload_assets.load import revision as revision_module
 from incload_assets.load.undo import Undo, undo_window
 from incload_assets.maintenance import expire_payloads as module
 from incload_assets.maintenance import vacuum as vacuum_module
@@ -207,14 +207,14 @@ def test_a_load_that_commits_first_is_neither_lost_nor_doubled(
 def test_a_replay_that_has_read_before_a_removal_lands_each_row_once(
     items: Loaded, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commit, done = replay_module.commit, []
+    commit, done = revision_module.commit, []
 
     def after_a_removal(*arguments: Any, **options: Any) -> bool:
         if not done:
             done.append(expire(items))
         return commit(*arguments, **options)
 
-    monkeypatch.setattr(replay_module, "commit", after_a_removal)
+    monkeypatch.setattr(revision_module, "commit", after_a_removal)
     wide = declared(spark, tmp_path, Wide, "2")
     assert replay(wide, 1).control.rejected == 0 and done[0].rows == 2
     assert wide.log("rejected", "id") == []
