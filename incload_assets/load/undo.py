@@ -30,7 +30,7 @@ from incload_assets.load.undo_plan import Undo, return_of
 def undo_window(load: LoadContext, window: Window, undo: Undo) -> LoadReport:
     """Returns a window to a former landing, and holds it. The source is not read.
 
-    Other than a load, it is not refused where the declaration now assigns the window's rows to other windows: loads
+    Unlike a load, it is not refused where the declaration now assigns the window's rows to other windows: loads
     under that declaration may be what is undone. Repeated it does nothing more. An undo that returns to what the source
     holds, because it undoes an undo, ends the hold.
 
