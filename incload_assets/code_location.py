@@ -18,9 +18,9 @@ from incload_assets.monitoring.channels import channels
 from incload_assets.monitoring.notify_sensor import notify_sensor
 from incload_assets.monitoring.rows.decision_jobs import decision_jobs
 from incload_assets.monitoring.telemetry.sensor import loads_sensor
-from incload_assets.progress.checkpoint import UPKEEP
 from incload_assets.progress.observed import source_sensor_name
-from incload_assets.progress.request_tags import BECAUSE_TAG, RELEASE_TAG, SERIALIZED_TAG, TABLE_TAG, UNDO_TAG
+from incload_assets.progress.request import Request, request_of
+from incload_assets.progress.run_tags import BECAUSE_TAG, UPKEEP
 from incload_assets.recovery.adopt_job import adopt_job
 from incload_assets.recovery.erase_job import erase_job
 from incload_assets.recovery.jobs import BACKUP_CRON, backup_job, rebuild_job
@@ -37,11 +37,11 @@ RECONCILIATION = "check_reconciliation"
 BY_HAND = {
     "undo": (
         "Returns the chosen partitions to what they held before their last load, and holds them.",
-        {UNDO_TAG: LAST},
+        Request(action="undo", before=LAST),
     ),
-    "release": ("Loads the chosen partitions from their source although they are held.", {RELEASE_TAG: "true"}),
+    "release": ("Loads the chosen partitions from their source although they are held.", Request(action="release")),
 }
-"""Jobs that a person runs over partitions of a table, one for each table: description, and tags of the runs."""
+"""Jobs that a person runs over partitions of a table, one for each table: description, and the runs' request."""
 CHECK_SCHEDULES = {
     "check_tables": (
         "*/10 * * * *",
@@ -134,22 +134,18 @@ def _load_job(table: Table) -> UnresolvedAssetJobDefinition:
         load_job_name(table),
         selection=dg.AssetSelection.assets(table.key),
         description=f"Loads partitions of {table.name}, then checks the table.",
-        tags=_load_tags(table),
+        tags=request_of(table).as_tags(),
     )
 
 
 def _job_by_hand(name: str, table: Table) -> UnresolvedAssetJobDefinition:
-    about, tags = BY_HAND[name]
+    about, request = BY_HAND[name]
     return dg.define_asset_job(
         f"{name}_{table.identifier}",
         selection=dg.AssetSelection.assets(table.key),
         description=f"{about} The tag {BECAUSE_TAG} says why.",
-        tags=_load_tags(table) | tags,
+        tags=request_of(table, request).as_tags(),
     )
-
-
-def _load_tags(table: Table) -> dict[str, str]:
-    return {TABLE_TAG: table.name} | ({SERIALIZED_TAG: table.name} if table.write.serialized else {})
 
 
 def _sensor(asset: dg.AssetsDefinition, table: Table, job: UnresolvedAssetJobDefinition) -> dg.SensorDefinition:

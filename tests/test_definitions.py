@@ -14,8 +14,7 @@ from incload_assets import tables
 from incload_assets.assets import Kafka
 from incload_assets.code_location import incremental_definitions
 from incload_assets.definitions import assets_in, code_location, defs
-from incload_assets.progress.checkpoint import UPKEEP_TAG
-from incload_assets.progress.request_tags import PARTITIONS_TAG, SERIALIZED_TAG, TABLE_TAG
+from incload_assets.progress.run_tags import REQUESTED_PARTITIONS_TAG, SERIALIZED_TAG, TABLE_TAG, UPKEEP_TAG
 from resources.errors import DeclarationError
 from resources.settings import Settings
 from tests.support.workshop import items_asset
@@ -230,7 +229,7 @@ def test_the_instance_configuration_is_what_dagster_understands(tmp_path: Path) 
         assert queue.run_queue_config is not None
         assert queue.run_queue_config.max_concurrent_runs == 4
         limits = {limit["key"]: limit["limit"] for limit in queue.run_queue_config.tag_concurrency_limits}
-        assert limits == {TABLE_TAG: 2, PARTITIONS_TAG: 1, SERIALIZED_TAG: 1, UPKEEP_TAG: 1}
+        assert limits == {TABLE_TAG: 2, REQUESTED_PARTITIONS_TAG: 1, SERIALIZED_TAG: 1, UPKEEP_TAG: 1}
         assert (queue.pool_config.default_pool_limit, queue.pool_config.pool_granularity.value) == (1, "op")
         assert (instance.run_retries_max_retries, instance.run_retries_retry_on_asset_or_op_failure) == (2, False)
         assert instance.run_monitoring_enabled

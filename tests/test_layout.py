@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from incload_assets.progress import run_tags
 from resources.settings import Settings
 from resources.spark.jars import DELTA
 from tests.support.documents import PAGES, PROJECT
@@ -240,6 +241,19 @@ def test_rows_of_the_lake_are_chosen_by_values_in_one_place(files: list[Path]) -
         if of_deltalake.search(path.read_text())
     ]
     assert not chosen, f"use rows_where of resources.lake_rows instead of deltalake's datasets: {chosen}"
+
+
+def test_one_module_spells_the_tags_of_runs(files: list[Path]) -> None:
+    names = {value for value in vars(run_tags).values() if isinstance(value, str) and re.fullmatch(r"\w+/\w+", value)}
+    assert len(names) > 15
+    spelled = {
+        f"{file}:{node.lineno}: {node.value}"
+        for file in files
+        if file.suffix == ".py" and file.parts[0] in ("incload_assets", "resources") and file.name != "run_tags.py"
+        for node in ast.walk(ast.parse((PROJECT / file).read_text()))
+        if isinstance(node, ast.Constant) and node.value in names
+    }
+    assert spelled == set()
 
 
 def test_a_file_imports_only_its_own_room_and_rooms_below_it(imports: list[Import]) -> None:

@@ -4,12 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dagster as dg
-from pyspark.sql import SparkSession
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import DELETE, UPSERTS
-from incload_assets.change_log.log import ChangeLog
+from incload_assets.change_log.context import LoadContext
 from incload_assets.contract.contract import MASK
 from incload_assets.contract.conversion import as_text
 from incload_assets.declaration.table import Table
@@ -25,21 +24,16 @@ SHOWN_CHARACTERS = 120
 Metadata = dict[str, dg.MetadataValue]
 
 
-def metadata_of(
-    spark: SparkSession, table: Table, lake: Lake, reports: Sequence[LoadReport], run_id: str = ""
-) -> dict[str, Metadata]:
+def metadata_of(load: LoadContext, reports: Sequence[LoadReport]) -> dict[str, Metadata]:
     """The metadata of materializations by partition key; the UI plots its numbers over time.
 
     Args:
-        spark: A session, for the samples.
-        table: The declaration.
-        lake: The lake with the table.
+        load: The run's load context.
         reports: Reports of loads that were reconciled with the same version of the log.
-        run_id: The Dagster run; empty: none, and so no trace.
     """
-    samples = _samples(spark, table, lake, reports)
+    samples = _samples(load, reports)
     return {
-        report.window.key: _metadata(table, lake, report, samples[report.window.key]) | _trace(run_id)
+        report.window.key: _metadata(load.table, load.lake, report, samples[report.window.key]) | _trace(load.run_id)
         for report in reports
     }
 
@@ -121,11 +115,9 @@ def _evidence(report: LoadReport) -> str:
     )
 
 
-def _samples(
-    spark: SparkSession, table: Table, lake: Lake, reports: Sequence[LoadReport]
-) -> dict[str, dg.TableMetadataValue]:
+def _samples(load: LoadContext, reports: Sequence[LoadReport]) -> dict[str, dg.TableMetadataValue]:
     """A few changes of each window, read in one query."""
-    log = ChangeLog(table, lake)
+    table = load.table
     personal = table.contract.personal
     kinds = table.contract.types
     shown = [
@@ -137,7 +129,7 @@ def _samples(
         for name in table.columns
     ]
     keys = [report.window.key for report in reports]
-    changes = log.read(spark, reports[0].log_version, keys).filter(F.col("_kind").isin(*UPSERTS, DELETE))
+    changes = load.log.read(load.spark, reports[0].log_version, keys).filter(F.col("_kind").isin(*UPSERTS, DELETE))
     if len(keys) > 1:
         in_window = Over.partitionBy("_window").orderBy(F.lit(1))
         changes = changes.withColumn("_number", F.row_number().over(in_window)).filter(f"_number <= {SAMPLE_ROWS}")

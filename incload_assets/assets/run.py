@@ -9,14 +9,12 @@ from typing import Any
 
 import dagster as dg
 from dagster._core.storage.tags import SENSOR_NAME_TAG  # has no public name
-from pyspark.sql import SparkSession
 
 from incload_assets.assets.metadata import Metadata, metadata_of
 from incload_assets.change_log.context import LoadContext
 from incload_assets.checks.with_loads import check_after_range
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
-from incload_assets.load.compacted import REWRITE_COMPACTED_TAG
 from incload_assets.load.error_translation import told, unforeseen
 from incload_assets.load.fill import fill_window
 from incload_assets.load.hold import after_failed_reconciliation
@@ -30,7 +28,6 @@ from incload_assets.progress.audit_once import record_once
 from incload_assets.progress.checkpoint import (
     DATA_VERSION_TAG,
     ERROR_CLASSES,
-    FAILURE_TAG,
     Checkpoint,
     checkpoint_of,
     untried,
@@ -38,17 +35,8 @@ from incload_assets.progress.checkpoint import (
 from incload_assets.progress.lake_identity import expect_known_lake
 from incload_assets.progress.pause import expect_not_paused
 from incload_assets.progress.process import mark_process
-from incload_assets.progress.request_tags import (
-    FILL_TAG,
-    FINGERPRINT_TAG,
-    RELEASE_TAG,
-    REPLAY_TAG,
-    STARTED_BY_TAG,
-    UNDO_TAG,
-    action_of,
-    reason_in,
-)
-from incload_assets.progress.run_tags import own_tags
+from incload_assets.progress.request import Request
+from incload_assets.progress.run_tags import FAILURE_TAG, own_tags
 from resources.errors import (
     ContractViolation,
     IncrementalLoadError,
@@ -65,6 +53,7 @@ FIRST_DELAY_SECONDS = 5.0
 def materialize(context: dg.AssetExecutionContext, table: Table) -> Iterator[dg.MaterializeResult[Any]]:
     """Loads the run's partitions, oldest first; each succeeds or fails by itself."""
     mark_process(context)
+    request = Request.from_tags(context.run.tags)
     keys = sorted(context.partition_keys, key=table.window_of)
     failures: dict[str, BaseException] = {}
     with ExitStack() as held:
@@ -76,9 +65,10 @@ def materialize(context: dg.AssetExecutionContext, table: Table) -> Iterator[dg.
         except Exception as error:  # no session is available, or the table is not to be loaded now
             failures |= dict.fromkeys(keys, _translated(context, table, table.name, error))
         else:
-            yield from _load_each(context, table, spark, keys, failures)
+            load = LoadContext(spark, table, context.resources.lake, context.run.run_id, context.log.info)
+            yield from _load_each(context, load, request, keys, failures)
     if done := [key for key in keys if key not in failures]:
-        _audit(context, table, done)
+        _audit(context, table, request, done)
     evaluations = check_after_range(context, table, loaded=len(failures) < len(keys)) if len(keys) > 1 else None
     if failures:
         _fail(context, table, failures, len(keys))
@@ -88,17 +78,17 @@ def materialize(context: dg.AssetExecutionContext, table: Table) -> Iterator[dg.
 
 def _load_each(
     context: dg.AssetExecutionContext,
-    table: Table,
-    spark: SparkSession,
+    load: LoadContext,
+    request: Request,
     keys: Sequence[str],
     failures: dict[str, BaseException],
 ) -> Iterator[dg.MaterializeResult[Any]]:
-    lake, start = context.resources.lake, time.monotonic()
+    table, start = load.table, time.monotonic()
     windows = {key: table.window_of(key) for key in keys}
     left = dict(windows)
     try:
-        for reports in _load_together(context, table, spark, list(windows.values())):
-            metadata_by_key = metadata_of(spark, table, lake, reports, context.run.run_id)
+        for reports in _load_together(context, load, request, list(windows.values())):
+            metadata_by_key = metadata_of(load, reports)
             for report in reports:
                 _log(context, table, report, metadata_by_key[report.window.key])
                 del left[report.window.key]
@@ -111,12 +101,12 @@ def _load_each(
         if len(keys) > 1:
             context.log.info(f"{table.name} {key}: partition {number} of {len(keys)}{_time_left(start, number, keys)}")
         try:
-            report = _load(context, table, spark, window, alone=len(keys) == 1)
-            metadata = metadata_of(spark, table, lake, [report], context.run.run_id)[key]
+            report = _load(context, load, request, window)
+            metadata = metadata_of(load, [report])[key]
         except Exception as error:
             failures[key] = _translated(context, table, f"{table.name} {key}", error)
             if isinstance(error, ReconciliationFailed) and table.on_failed_reconciliation is not None:
-                failures[key] = _taken_back(context, table, spark, window, error)
+                failures[key] = _taken_back(context, load, window, error)
             context.log.error(f"{table.name} {key}: {failures[key]}")
             continue
         if len(keys) > 1:
@@ -127,63 +117,49 @@ def _load_each(
             yield dg.MaterializeResult(asset_key=table.key, metadata=metadata, data_version=version)
 
 
-def _load(
-    context: dg.AssetExecutionContext, table: Table, spark: SparkSession, window: Window, *, alone: bool
-) -> LoadReport:
-    """Loads a window from its source, replays its quarantine, fills or undoes it, as the run's tags say."""
-    tags, lake, run_id, info = context.run.tags, context.resources.lake, context.run.run_id, context.log.info
-    if (before := tags.get(UNDO_TAG)) is not None:
-        undo = Undo(before, actor_of(context.run), reason_in(tags))
-        return undo_window(spark, table, lake, window, undo, run_id=run_id, info=info)
-    if REPLAY_TAG in tags:
-        return replay_window(spark, table, lake, window, run_id=run_id, info=info)
-    if FILL_TAG in tags:
-        return fill_window(spark, table, lake, window, run_id=run_id, info=info)
+def _load(context: dg.AssetExecutionContext, load: LoadContext, request: Request, window: Window) -> LoadReport:
+    """Loads a window from its source, replays its quarantine, fills or undoes it, as requested."""
+    match request.action:
+        case "undo":
+            return undo_window(load, window, Undo(request.before, actor_of(context.run), request.because))
+        case "replay":
+            return replay_window(load, window)
+        case "fill":
+            return fill_window(load, window)
     # a sensor asks for a held window only to complete an undo, or to repair what the window is to have
-    if_held: IfHeld = "release" if RELEASE_TAG in tags else "complete" if FINGERPRINT_TAG in tags else "refuse"
+    if_held: IfHeld = "release" if request.action == "release" else "complete" if request.fingerprints else "refuse"
+    checkpoint = _checkpoint(context, load.table, window.key, alone=len(context.partition_keys) == 1)
     return load_window(
-        spark,
-        table,
-        lake,
-        window,
-        run_id=run_id,
-        checkpoint=_checkpoint(context, table, window.key, alone=alone),
-        rewrite_compacted=REWRITE_COMPACTED_TAG in tags,
-        if_held=if_held,
-        info=info,
+        load, window, checkpoint=checkpoint, rewrite_compacted=request.rewrite_compacted, if_held=if_held
     )
 
 
 def _taken_back(
-    context: dg.AssetExecutionContext, table: Table, spark: SparkSession, window: Window, error: ReconciliationFailed
+    context: dg.AssetExecutionContext, load: LoadContext, window: Window, error: ReconciliationFailed
 ) -> BaseException:
     """Holds or undoes, as the table declares, and returns the whole error; an undo is checkpointed all the same."""
-    lake, run_id = context.resources.lake, context.run.run_id
     try:
-        report, done = after_failed_reconciliation(
-            spark, table, lake, window, error, run_id=run_id, info=context.log.info
-        )
+        report, done = after_failed_reconciliation(load, window, error)
         if report is not None:
-            _log(context, table, report, metadata_of(spark, table, lake, [report], run_id)[window.key])
+            _log(context, load.table, report, metadata_of(load, [report])[window.key])
     except Exception as failed:
-        context.log.error(f"{table.name} {window.key}: neither undone nor held", exc_info=failed)
+        context.log.error(f"{load.table.name} {window.key}: neither undone nor held", exc_info=failed)
         done = f"It was neither undone nor held: {failed}"
     return ReconciliationFailed(f"{error} {done}")
 
 
-def _audit(context: dg.AssetExecutionContext, table: Table, done: Sequence[str]) -> None:
+def _audit(context: dg.AssetExecutionContext, table: Table, request: Request, done: Sequence[str]) -> None:
     """Records in the audit what a person's run has done; the collection of loads records what is left out here."""
-    tags, action = context.run.tags, action_of(context.run.tags)
-    if SENSOR_NAME_TAG in tags or (action == "load" and STARTED_BY_TAG not in tags):
+    if SENSOR_NAME_TAG in context.run.tags or (request.action == "load" and not request.started_by):
         return
     entry = AuditEntry(
-        action=action,
+        action=request.action,
         table=table.name,
         partitions=done,
         actor=actor_of(context.run),
-        because=reason_in(tags),
+        because=request.because,
         run_id=context.run.run_id,
-        details={"before": tags[UNDO_TAG]} if action == "undo" else {},
+        details={"before": request.before} if request.before else {},
     )
     try:
         record_once(context.resources.lake, [entry])
@@ -192,11 +168,11 @@ def _audit(context: dg.AssetExecutionContext, table: Table, done: Sequence[str])
 
 
 def _load_together(
-    context: dg.AssetExecutionContext, table: Table, spark: SparkSession, windows: Sequence[Window]
+    context: dg.AssetExecutionContext, load: LoadContext, request: Request, windows: Sequence[Window]
 ) -> Iterator[list[LoadReport]]:
     """Loads windows together that no run has tried before, if there are several."""
-    each_alone = action_of(context.run.tags) not in ("load", "release")
-    if len(windows) < 2 or context.retry_number > 0 or not table.in_ranges or each_alone:
+    table, from_source = load.table, request.action in ("load", "release")
+    if len(windows) < 2 or context.retry_number > 0 or not table.in_ranges or not from_source:
         return
 
     def first_of(windows: Sequence[Window]) -> set[str]:
@@ -205,8 +181,6 @@ def _load_together(
 
     first = first_of(windows)
     if len(first) > 1:
-        lake = context.resources.lake.followed()
-        load = LoadContext(spark, table, lake, context.run.run_id, context.log.info)
         yield from load_first_windows(load, [w for w in windows if w.key in first], first_of)
 
 

@@ -8,10 +8,9 @@ from typing import Literal
 import dagster as dg
 
 from incload_assets.declaration.table import Table
-from incload_assets.progress.checkpoint import FAILURE_TAG
 from incload_assets.progress.progress import WindowProgress
-from incload_assets.progress.request_tags import ATTEMPT_TAG, CODE_VERSION_TAG, fingerprint_in, is_range
-from incload_assets.progress.run_tags import own_tag
+from incload_assets.progress.request import Request
+from incload_assets.progress.run_tags import FAILURE_TAG, own_tag
 
 Outcome = Literal["loaded", "transient", "missing", "contract", "error", "range", "cancelled"]
 RUNS_AT_ONCE = 100
@@ -94,18 +93,19 @@ def _outcome(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Outcome:
     cause = own_tag(run, FAILURE_TAG)
     if cause is None:  # our code could not record one: the process was killed, or Dagster could not start it
         return "transient"
-    if is_range(run.tags):
+    request = Request.from_tags(run.tags)
+    if request.first != request.last:
         return "range"
     return cause if cause in ("transient", "missing", "contract") else "error"  # type: ignore[return-value]
 
 
 def _described(run_id: str, outcome: Outcome, tags: Mapping[str, str], partition: str, ended: float) -> Attempt:
-    number = tags.get(ATTEMPT_TAG, "")
+    request = Request.from_tags(tags)
     return Attempt(
         run_id=run_id,
         outcome=outcome,
-        number=int(number) if number.isdecimal() else 0,
-        fingerprint=fingerprint_in(tags, partition),
-        code_version=tags.get(CODE_VERSION_TAG),
+        number=request.attempt,
+        fingerprint=request.fingerprints.get(partition),
+        code_version=request.code_version,
         ended=datetime.fromtimestamp(ended, UTC),
     )

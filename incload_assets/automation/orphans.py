@@ -10,8 +10,8 @@ from typing import Any
 import dagster as dg
 from dagster._core.launcher import DefaultRunLauncher  # has no public name
 
-from incload_assets.progress.process import PROCESS_TAG, gone, lives
-from incload_assets.progress.run_tags import own_tag
+from incload_assets.progress.process import gone, lives
+from incload_assets.progress.run_tags import PROCESS_TAG, own_tag
 
 INTERVAL_SECONDS = 30
 LOCATION_TAG = "dagster/code_location"

@@ -10,7 +10,6 @@ from incload_assets.automation.repairs import is_repair
 from incload_assets.load.pending import is_pending
 from incload_assets.load.range_fences import WINDOWS_AT_ONCE
 from incload_assets.progress.progress import WindowProgress
-from incload_assets.progress.request_tags import Ask
 
 DELAYS = (timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=15), timedelta(hours=1))
 """Delays from the end of a failed attempt to the next; the last delay applies to all further attempts."""
@@ -23,6 +22,23 @@ A window that differs from its source right after two loads needs a person, not 
 
 RIGHT_AFTER = timedelta(days=1)
 """A window that differs again this soon after a load was not fixed by it; later, something else has happened."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ask:
+    """One partition to load.
+
+    Args:
+        partition: The partition key.
+        fingerprint: Fingerprint of the source's present position.
+        number: The number of the attempt at this position, from 1.
+        after: The run that last tried the partition, empty if none did.
+    """
+
+    partition: str
+    fingerprint: str
+    number: int = 1
+    after: str = ""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from incload_assets.checks.findings import to_repair
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
 from incload_assets.progress.progress import WindowProgress
-from incload_assets.progress.request_tags import REPAIR_PREFIX
+from incload_assets.progress.request import REPAIR_PREFIX
 from incload_assets.progress.verdicts import last_finding, last_verdict
 
 

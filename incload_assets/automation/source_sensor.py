@@ -10,7 +10,7 @@ from dagster._core.storage.tags import RUN_KEY_TAG  # has no public name
 
 from incload_assets.automation.attempts import Attempt, last_attempts, last_load
 from incload_assets.automation.pace import NEWEST, Pace
-from incload_assets.automation.policy import Decision, plan
+from incload_assets.automation.policy import Ask, Decision, plan
 from incload_assets.automation.repairs import with_repairs
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
@@ -22,8 +22,8 @@ from incload_assets.progress.lateness import lateness_of
 from incload_assets.progress.observed import observation, observed_in
 from incload_assets.progress.pause import pause_of
 from incload_assets.progress.progress import WindowProgress, progress_of
-from incload_assets.progress.request_tags import Ask, tags_of
-from incload_assets.progress.run_tags import PRIORITY_TAG
+from incload_assets.progress.request import Request
+from incload_assets.progress.run_tags import PRIORITY_TAG, TABLE_TAG
 from resources.lake import Lake
 from resources.wording import several
 
@@ -56,7 +56,7 @@ def source_sensor(
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"Requests the partitions of {table.name} for which its source has new data: {table.source}",
         required_resource_keys={"lake"},
-        tags={"incload/table": table.name.replace("/", ".")},
+        tags={TABLE_TAG: table.name.replace("/", ".")},
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         with of_table(table, context.resources.lake):
@@ -162,8 +162,16 @@ def _groups(progress: Sequence[WindowProgress], asks: Sequence[Ask], at: datetim
 
 
 def _request(instance: dg.DagsterInstance, table: Table, asks: Sequence[Ask]) -> dg.RunRequest:
-    tags = tags_of(table.name, table.code_version, asks)
-    partition = asks[0].partition if len(asks) == 1 else None
+    first, last = asks[0], asks[-1]
+    request = Request(
+        table=table.name,
+        first=first.partition,
+        last=last.partition,
+        fingerprints={ask.partition: ask.fingerprint for ask in asks},
+        attempt=first.number,
+        code_version=table.code_version,
+    )
+    tags, partition = request.as_tags(), first.partition if first is last else None
     if partition is not None and table.freshness is not None and table.freshness.within <= URGENT:
         tags[PRIORITY_TAG] = "1"
     return dg.RunRequest(run_key=_run_key(instance, table, asks), partition_key=partition, tags=tags)

@@ -91,6 +91,10 @@ class LoadContext:
         """The URI of the table."""
         return self.lake.table_uri(self.table.key.path)
 
+    def anew(self) -> "LoadContext":
+        """The context of the next load of the same run: it reads the lake from the start, and has its own times."""
+        return replace(self, lake=self.lake.followed(), phases=Phases())
+
     def rows(self, at: "ReadView", *, near: bool = False) -> DataFrame:
         """The table's rows in a read view. An empty table is answered without a Spark query.
 

@@ -21,6 +21,7 @@ import pyspark.sql.types as T
 from pyspark.sql import DataFrame, SparkSession
 
 from incload_assets.assets.incremental import incremental_asset, table_of
+from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.table import Quarantine, Table
 from incload_assets.declaration.window import window_of
@@ -136,7 +137,7 @@ class GameDay:
 
     def _load_in(self, spark: SparkSession, *days: str) -> None:
         for day in days:
-            load_window(spark, self.table, self.lake, window_of(self.table.partitions_def, day))
+            load_window(LoadContext(spark, self.table, self.lake), window_of(self.table.partitions_def, day))
 
     def _process(self, day: str) -> "subprocess.Popen[str]":
         """The process of a load that has begun."""

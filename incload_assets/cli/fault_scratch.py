@@ -281,7 +281,7 @@ def _main(root: str, day: str) -> None:
     assert table is not None
     with open_session(Settings(), f"game day {day}") as spark:
         print(_BEGINS, flush=True)
-        load_window(spark, table, Lake(f"{root}/lake"), window_of(table.partitions_def, day))
+        load_window(LoadContext(spark, table, Lake(f"{root}/lake")), window_of(table.partitions_def, day))
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ def fill(
     from incload_assets.cli.project import open_project
     from incload_assets.load.fill import refuse_unfillable
     from incload_assets.monitoring.windows_to_fill import windows_to_fill
-    from incload_assets.progress.request_tags import FILL_TAG, NO_REASON
+    from incload_assets.progress.request import Request
     from resources.lake import Lake
     from resources.settings import Settings
     from resources.wording import several
@@ -52,5 +52,5 @@ def fill(
         have = "has" if len(keys) == 1 else "have"
         rest = f"{others} have none to fill" if others != 1 else "1 has none to fill"
         screen.say(f"{wanted.name}: {several(len(keys), 'partition')} {have} rescued values of {names}; {rest}")
-        if run_loads(project, wanted, keys, {FILL_TAG: because or NO_REASON}, verbose=bool(ctx.obj)):
+        if run_loads(project, wanted, keys, Request(action="fill", because=because), verbose=bool(ctx.obj)):
             raise typer.Exit(1)

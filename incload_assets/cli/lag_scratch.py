@@ -28,9 +28,8 @@ from incload_assets.code_location import load_job_name
 from incload_assets.declaration.slo import Slo
 from incload_assets.monitoring.drill.faults import Record
 from incload_assets.monitoring.drill.lag_faults import PROMISED, prepare
-from incload_assets.progress.checkpoint import RANGE_END_TAG, RANGE_START_TAG
-from incload_assets.progress.process import PROCESS_TAG
-from incload_assets.progress.run_tags import own_tag
+from incload_assets.progress.request import Request
+from incload_assets.progress.run_tags import PROCESS_TAG, own_tag
 from incload_assets.sources.debezium.debezium import Debezium
 from incload_assets.sources.files.files import Files
 from resources.settings import Settings
@@ -114,7 +113,7 @@ class LagScratch(FaultScratch):
 
     def load_together(self, *windows: str) -> bool:
         """Loads adjacent windows in one run; whether all were loaded."""
-        tags = {RANGE_START_TAG: windows[0], RANGE_END_TAG: windows[-1]}
+        tags = Request(first=windows[0], last=windows[-1]).as_tags()
         return _execute(self, tags=tags, asset_selection=[self.table.key])
 
     def hang(self, window: str) -> None:

@@ -67,6 +67,7 @@ def load(
     from incload_assets.load.pending import outdated_windows
     from incload_assets.progress.lake_identity import expect_known_lake
     from incload_assets.progress.pause import expect_not_paused
+    from incload_assets.progress.request import Request
     from resources.lake import Lake
     from resources.settings import Settings
     from resources.wording import several, some
@@ -92,6 +93,7 @@ def load(
         if not keys:
             screen.say(f"{wanted.name}: every partition is up to date with its source.")
             return
+        request = Request(rewrite_compacted=rewrite_compacted)
         if rewrite_compacted:
 
             def replaced() -> list[str]:
@@ -105,7 +107,7 @@ def load(
 
             confirm("incload load --rewrite-compacted", wanted.name, "the table's name", replaced, yes=yes)
         with screen.apart(verbose=verbose) as console, screen.progress_bar(console) as progress:
-            loads = Loads(project, console, progress, len(keys), verbose=verbose, rewrite_compacted=rewrite_compacted)
+            loads = Loads(project, console, progress, len(keys), verbose=verbose, request=request)
             loads.run(wanted, keys)
         if len(keys) > 1:
             screen.print_grid(summary(loads.outcomes))

@@ -1,7 +1,7 @@
 """Sequences of loads, run after run, with a progress bar and a summary."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from rich.console import Console
@@ -15,8 +15,8 @@ from incload_assets.cli.project import Project
 from incload_assets.cli.runs import COUNTS, Outcome, free_from_killed_runs, load_partitions
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
-from incload_assets.load.compacted import REWRITE_COMPACTED_TAG
 from incload_assets.load.pending import pending_windows
+from incload_assets.progress.request import A_LOAD, Request
 from resources.lake import Lake
 from resources.progress import shown_by
 from resources.settings import Settings
@@ -31,8 +31,7 @@ class Loads:
         progress: A started progress bar, which is advanced with each load.
         total: The expected number of loads.
         verbose: Show Dagster's log.
-        rewrite_compacted: Replace windows whose log was compacted, too.
-        tags: More tags of the runs.
+        request: What the runs are to do.
     """
 
     def __init__(
@@ -43,11 +42,10 @@ class Loads:
         total: int,
         *,
         verbose: bool,
-        rewrite_compacted: bool = False,
-        tags: Mapping[str, str] = {},
+        request: Request = A_LOAD,
     ) -> None:
         self.project, self.console, self.progress, self.verbose = project, console, progress, verbose
-        self.tags = {**tags} | ({REWRITE_COMPACTED_TAG: "true"} if rewrite_compacted else {})
+        self.request = request
         self.outcomes: list[Outcome] = []
         self._bar = progress.add_task("", total=total)
         self._total, self._name = total, ""
@@ -79,7 +77,7 @@ class Loads:
                     self.project,
                     table,
                     stretch,
-                    self.tags,
+                    self.request,
                     verbose=self.verbose,
                     say=self._say_plainly,
                     loaded=partial(self._count, len(self.outcomes), set()),
@@ -116,22 +114,19 @@ class Loads:
         self.console.print(f"[green]✓[/] {name}  [dim]{outcome.seconds:.1f} s[/]  {counts or 'nothing to do'}{held}")
 
 
-def run_loads(
-    project: Project, table: Table, keys: Sequence[str], tags: Mapping[str, str] = {}, *, verbose: bool
-) -> int:
+def run_loads(project: Project, table: Table, keys: Sequence[str], request: Request = A_LOAD, *, verbose: bool) -> int:
     """Loads partitions of a table, with a progress bar and a line per load; returns how many failed.
 
     Args:
         project: The project.
         table: The declaration.
         keys: The partition keys, oldest first.
-        tags: More tags of the runs; tags without a value are left out.
+        request: What the runs are to do.
         verbose: Show Dagster's log.
     """
     free_from_killed_runs(project, screen.say)
     with screen.apart(verbose=verbose) as console, screen.progress_bar(console) as progress:
-        given = {name: value for name, value in tags.items() if value}
-        loads = Loads(project, console, progress, len(keys), verbose=verbose, tags=given)
+        loads = Loads(project, console, progress, len(keys), verbose=verbose, request=request)
         loads.run(table, keys)
     return len(loads.failed)
 

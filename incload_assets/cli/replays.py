@@ -10,7 +10,7 @@ from incload_assets.cli.loads import run_loads
 from incload_assets.cli.project import Project
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import known_windows
-from incload_assets.progress.request_tags import NO_REASON, REPLAY_TAG
+from incload_assets.progress.request import Request
 from resources.lake import Lake
 from resources.settings import Settings
 from resources.wording import several
@@ -34,8 +34,8 @@ def replay_partitions(project: Project, table: Table, keys: Sequence[str], becau
     def rejected() -> int:
         return sum(one.rejected for one in ChangeLog(table, Lake.of(Settings())).controls(only=ordered).values())
 
-    before, tags = rejected(), {REPLAY_TAG: because or NO_REASON}
-    failed = run_loads(project, table, ordered, tags, verbose=verbose)
+    before, request = rejected(), Request(action="replay", because=because)
+    failed = run_loads(project, table, ordered, request, verbose=verbose)
     after = rejected()
     judged = f"{table.name}: judged {several(before, 'rejected row')} again; "
     screen.say(judged + (f"{before - after} pass, " if before >= after else "") + f"{after} stay rejected.")

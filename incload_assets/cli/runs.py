@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
@@ -15,12 +15,11 @@ from incload_assets.cli.waiting import waiting
 from incload_assets.code_location import load_job_name
 from incload_assets.declaration.table import Table
 from incload_assets.maintenance.compact_logs import COMPACT_LOGS
-from incload_assets.progress.checkpoint import RANGE_END_TAG, RANGE_START_TAG
 from incload_assets.progress.process import process_tags
-from incload_assets.progress.request_tags import STARTED_BY_TAG
+from incload_assets.progress.request import A_LOAD, Request
 from resources.errors import IncrementalLoadError
 
-STARTED_BY = {STARTED_BY_TAG: "command line"}
+STARTED_BY = Request(started_by="command line").as_tags()
 COUNTS = ("rows_read", "inserted", "updated", "deleted", "stale", "duplicate", "quarantined", "erased")
 _INTERRUPTED = "DagsterExecutionInterruptedError"
 _TOLD = {dg.DagsterEventType.ASSET_MATERIALIZATION, dg.DagsterEventType.ASSET_CHECK_EVALUATION}
@@ -66,7 +65,7 @@ def load_partitions(
     project: Project,
     table: Table,
     partitions: Sequence[str],
-    tags: Mapping[str, str] = {},
+    request: Request = A_LOAD,
     *,
     verbose: bool,
     say: Callable[[str], None],
@@ -81,7 +80,7 @@ def load_partitions(
         project: The project.
         table: The declaration.
         partitions: The keys, oldest first, without gaps.
-        tags: Additional tags of the run.
+        request: What the run is to do.
         verbose: Show Dagster's log.
         say: Called with a line while the run waits, from another thread.
         loaded: Called with the key of a partition as soon as it is loaded; again if it is loaded again.
@@ -94,8 +93,8 @@ def load_partitions(
     """
     start, first, last = time.monotonic(), partitions[0], partitions[-1]
     job, run_id = project.definitions.resolve_job_def(load_job_name(table)), str(uuid4())
-    several = {RANGE_START_TAG: first, RANGE_END_TAG: last} if len(partitions) > 1 else {}
-    name = f"{first}..{last}" if several else first
+    tags = replace(request, table=table.name, first=first, last=last).as_tags()
+    name = first if first == last else f"{first}..{last}"
 
     def listen(entry: dg.EventLogEntry) -> None:
         if entry.dagster_event and entry.dagster_event.is_step_materialization:
@@ -107,9 +106,9 @@ def load_partitions(
             result = job.execute_in_process(
                 instance=project.instance,
                 asset_selection=[table.key],
-                partition_key=None if several else first,
+                partition_key=first if first == last else None,
                 run_id=run_id,
-                tags={**STARTED_BY, **process_tags(run_id), **several, **tags},
+                tags={**STARTED_BY, **process_tags(run_id), **tags},
                 run_config=_logging(verbose),
                 raise_on_error=False,
             )

@@ -42,7 +42,7 @@ def undo(
     from incload_assets.cli.partition_keys import chosen
     from incload_assets.cli.project import open_project
     from incload_assets.load.undo_plan import LAST, Undo, plan_undo
-    from incload_assets.progress.request_tags import BECAUSE_TAG, UNDO_TAG
+    from incload_assets.progress.request import Request
     from resources.lake import Lake
     from resources.settings import Settings
 
@@ -64,12 +64,12 @@ def undo(
                 )
             screen.print_grid(grid)
         else:
-            tags, verbose = {UNDO_TAG: wish.before, BECAUSE_TAG: because}, bool(ctx.obj)
+            request = Request(action="undo", before=wish.before, because=because)
             closed = [plan.window for plan in plans if plan.window in wanted.closed]
             if closed:
                 screen.complain(str(wanted.is_closed(closed)))
             chosen_keys = [plan.window for plan in plans if plan.window not in wanted.closed]
-            if chosen_keys and run_loads(project, wanted, chosen_keys, tags, verbose=verbose):
+            if chosen_keys and run_loads(project, wanted, chosen_keys, request, verbose=bool(ctx.obj)):
                 raise typer.Exit(1)
         if any(plan.refused for plan in plans):
             raise typer.Exit(1)
@@ -92,10 +92,10 @@ def release(
     from incload_assets.cli.loads import run_loads
     from incload_assets.cli.partition_keys import chosen
     from incload_assets.cli.project import open_project
-    from incload_assets.progress.request_tags import BECAUSE_TAG, RELEASE_TAG
+    from incload_assets.progress.request import Request
 
     with open_project() as project:
         wanted = project.table(table)
-        tags, verbose = {RELEASE_TAG: "true", BECAUSE_TAG: because}, bool(ctx.obj)
-        if run_loads(project, wanted, chosen(wanted, partitions), tags, verbose=verbose):
+        request = Request(action="release", because=because)
+        if run_loads(project, wanted, chosen(wanted, partitions), request, verbose=bool(ctx.obj)):
             raise typer.Exit(1)

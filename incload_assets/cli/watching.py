@@ -9,8 +9,7 @@ import dagster as dg
 from dagster._core.storage.dagster_run import RunsFilter  # the public name has no filter on update time
 
 from incload_assets.cli.reasons import reasons
-from incload_assets.progress.checkpoint import PARTITION_TAG, RANGE_START_TAG
-from incload_assets.progress.request_tags import TABLE_TAG
+from incload_assets.progress.request import Request
 from incload_assets.progress.slots import work_of
 
 SUM_SECONDS = 60.0
@@ -80,7 +79,7 @@ class Watch:
             kinds = {dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.RUN_FAILURE}
             logged = self._instance.all_logs(run.run_id, of_type=kinds)
             events = [entry.dagster_event for entry in logged if entry.dagster_event]
-            why = [*reasons(events, run.tags.get(PARTITION_TAG, "")), run.status.value.lower()][0]
+            why = [*reasons(events, Request.from_tags(run.tags).only), run.status.value.lower()][0]
             name = _name(run)
             line = why.splitlines()[0]
             self._say(
@@ -117,7 +116,8 @@ class Watch:
 
 
 def _loads(run: dg.DagsterRun) -> bool:
-    return TABLE_TAG in run.tags or PARTITION_TAG in run.tags or RANGE_START_TAG in run.tags
+    request = Request.from_tags(run.tags)
+    return bool(request.table or request.first)
 
 
 def _name(run: dg.DagsterRun) -> str:

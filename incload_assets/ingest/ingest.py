@@ -28,7 +28,7 @@ from incload_assets.ingest.corrections import corrections_of
 from incload_assets.ingest.facts import Facts, asked, facts_of, has_torn_keys, told
 from incload_assets.ingest.full_extracts import extracts_of, marks_of
 from incload_assets.ingest.gains import gain_of, with_before
-from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
+from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id, next_number
 from incload_assets.ingest.person import check_keys, person_keys_of
 from incload_assets.ingest.protect import protected
 from incload_assets.ingest.quarantine import check_threshold, check_unknown_fields, is_tolerated
@@ -111,7 +111,7 @@ def _commit(
     base: WindowRecord | None = None,
 ) -> bool:
     table, window = load.table, ingestion.window
-    number = max(ingestion.before.landing if ingestion.before else 0, ingestion.fence) + 1
+    number = next_number(ingestion.before, ingestion.fence)
     controls = {window.key: window_record_of(load, ingestion, facts, number)}
     note = f"ingested {window.key}, run {load.run_id}"
     return land(load, staged, controls, ingestion_app_id(table, window), number, note=note, base=base)

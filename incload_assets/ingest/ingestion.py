@@ -40,3 +40,8 @@ class Ingestion:
 def ingestion_app_id(table: Table, window: Window) -> str:
     """The identifier of the fence for ingestions of a window."""
     return f"{table.name}/{window.key}/landing"
+
+
+def next_number(before: WindowRecord | None, fence: int) -> int:
+    """The number of a window's next landing, above that of its record and of every landing that was ever committed."""
+    return max(before.landing if before else 0, fence) + 1

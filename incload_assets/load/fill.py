@@ -7,34 +7,31 @@ The window's record says that the present code has judged the window if the code
 columns alone. Otherwise the other columns are still what the former code made of the records, and the record says so.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 
 import sqlglot
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from sqlglot import exp
 
 from incload_assets.change_log.change import DELETE, REJECTED, TRUNCATE, UPSERTS
-from incload_assets.change_log.commit import commit
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.payloads import keeps_payload, payloads_read_at
-from incload_assets.change_log.staged import Staged
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.declare import version_without
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.ingest.facts import facts_of
-from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
 from incload_assets.ingest.quarantine import check_threshold
 from incload_assets.ingest.rescued import filled, is_fillable, rescued_in, uses_of
 from incload_assets.load.judgeable import can_be_judged
-from incload_assets.load.landing_again import check_count, land_again, load_from_log, record_again, with_former
+from incload_assets.load.landing_again import check_count, present_landing, record_again, with_former
 from incload_assets.load.load import LoadReport
+from incload_assets.load.placement import refuse_misplaced
 from incload_assets.load.replay import judged_again, unreplayable
+from incload_assets.load.revision import Revision, revise_and_merge
 from resources.errors import DeclarationError, SourceUnreadable, WindowCompacted
-from resources.lake import Lake
 from resources.wording import several
 
 _OTHERS = 3
@@ -67,26 +64,14 @@ def refuse_unfillable(table: Table) -> None:
         )
 
 
-def fill_window(
-    spark: SparkSession,
-    table: Table,
-    lake: Lake,
-    window: Window,
-    *,
-    run_id: str = "",
-    info: Callable[[str], None] = lambda _: None,
-) -> LoadReport:
+def fill_window(load: LoadContext, window: Window) -> LoadReport:
     """Fills columns of a window's rows from their rescued fields. The source is not read.
 
     Repeated it does nothing more.
 
     Args:
-        spark: A session used by this fill only.
-        table: The declaration.
-        lake: The lake with the table.
+        load: The run's load context.
         window: The window.
-        run_id: The run, recorded in the window record and the commits.
-        info: Logs one line for each step.
 
     Raises:
         SourceUnreadable: The log does not tell enough of the records.
@@ -96,23 +81,14 @@ def fill_window(
         IncrementalLoadError: The window was never loaded, or is held; or an error of any other step.
 
     Example:
-        >>> fill_window(spark, orders, lake, window).merged.updated  # doctest: +SKIP
+        >>> fill_window(load, window).merged.updated  # doctest: +SKIP
         25
     """
-    refuse_unfillable(table)
-    load = LoadContext(spark, table, lake.followed(), run_id, info)
-
-    def is_due(before: WindowRecord) -> bool:
-        _refuse_compacted(table, window, before)
-        return True
-
-    def land_once(ingestion: Ingestion, before: WindowRecord) -> bool | None:
-        return _land_once(load, ingestion, before)
-
-    def land() -> bool:
-        return land_again(load, window, is_due, land_once, rule="a fill uses the log of a loaded window")
-
-    return load_from_log(load, window, land)
+    load = load.anew()
+    refuse_unfillable(load.table)
+    with load.phases.timed("prepare"):
+        refuse_misplaced(load, [window])
+    return revise_and_merge(load, window, _land, doing="fill")
 
 
 def _refuse_compacted(table: Table, window: Window, before: WindowRecord) -> None:
@@ -126,10 +102,11 @@ def _refuse_compacted(table: Table, window: Window, before: WindowRecord) -> Non
         )
 
 
-def _land_once(load: LoadContext, ingestion: Ingestion, before: WindowRecord) -> bool | None:
+def _land(revision: Revision) -> bool | None:
     """One attempt; whether it was committed, or None if the window has nothing to fill."""
-    table, window = load.table, ingestion.window
-    former = load.log.read(load.spark, ingestion.log_version, [window.key])
+    load, table, window, staged = revision.load, revision.load.table, revision.window, revision.staged
+    before, former = present_landing(revision, rule="a fill uses the log of a loaded window"), revision.former
+    _refuse_compacted(table, window, before)
     found = rescued_in(former, table, judged=before.code_version == table.code_version)
     if not found.due:
         load.info(f"{table.name} {window.key}: no rescued field that its columns lack")
@@ -138,39 +115,29 @@ def _land_once(load: LoadContext, ingestion: Ingestion, before: WindowRecord) ->
     _refuse_other_uses(table, window, names, uses_of(rows, table, names))
     rejected, has_record = former.filter(F.col("_kind") == REJECTED), keeps_payload()
     corrected = former.filter(F.col("_kind").isin(*UPSERTS, DELETE, TRUNCATE) & has_record)
-    staged = Staged(load.log, load.spark, [window.key])
-    try:
-        again = rejected.filter(can_be_judged(table)).unionByName(corrected)
-        staged.write(judged_again(load, window, again, filled(rows, table, names)), load.log.validated)
-        staged.write(rejected.filter(~can_be_judged(table) & ~is_fillable(table)), load.log.validated)
-        facts = facts_of(staged.read(), table, [window])[window.key]
-        gone = before.skipped + before.erased
-        check_count(table, window, before.rows_read - gone, facts.rows)
-        is_present = before.code_version in _versions_without(table, names)
-        if is_present:  # the other columns are what they would be, so that only keys of filled rows lose a row
-            ingestion = replace(ingestion, before=replace(before, code_version=table.code_version))
-        facts = with_former(load, ingestion, staged, former, facts)
-        facts = replace(facts, rows=facts.rows + gone, skipped=before.skipped, erased=facts.erased + before.erased)
-        if facts.rejected > before.rejected:
-            check_threshold(staged.read(), table, window, facts.rows, facts.rejected)
-        load.info(
-            f"{table.name} {window.key}: filled {', '.join(names)} from rescued fields, {facts.rejected} of "
-            f"{several(facts.rows, 'row')} in quarantine"
-            + ("" if is_present else "; other columns are as former code made them")
-        )
-        version = table.code_version if is_present else before.code_version
-        landed = record_again(load, ingestion, before, facts, version)
-        return commit(
-            load,
-            staged,
-            {window.key: landed},
-            ingestion_app_id(table, window),
-            landed.landing,
-            note=f"filled {window.key}, run {load.run_id}",
-            read_at=payloads_read_at(load.log.open(), [window.key]),
-        )
-    finally:
-        staged.discard()
+    again = rejected.filter(can_be_judged(table)).unionByName(corrected)
+    staged.write(judged_again(load, window, again, filled(rows, table, names)), load.log.validated)
+    staged.write(rejected.filter(~can_be_judged(table) & ~is_fillable(table)), load.log.validated)
+    facts = facts_of(staged.read(), table, [window])[window.key]
+    gone = before.skipped + before.erased
+    check_count(table, window, before.rows_read - gone, facts.rows)
+    is_present = before.code_version in _versions_without(table, names)
+    version = table.code_version if is_present else before.code_version
+    # with the present code the other columns are what they would be, so that only keys of filled rows lose a row
+    facts = with_former(revision, revision.ingestion(replace(before, code_version=version)), facts)
+    facts = replace(facts, rows=facts.rows + gone, skipped=before.skipped, erased=facts.erased + before.erased)
+    if facts.rejected > before.rejected:
+        check_threshold(staged.read(), table, window, facts.rows, facts.rejected)
+    load.info(
+        f"{table.name} {window.key}: filled {', '.join(names)} from rescued fields, {facts.rejected} of "
+        f"{several(facts.rows, 'row')} in quarantine"
+        + ("" if is_present else "; other columns are as former code made them")
+    )
+    return revision.commit(
+        record_again(load, before, facts, version),
+        note=f"filled {window.key}",
+        read_at=payloads_read_at(load.log.open(), [window.key]),
+    )
 
 
 def _refuse_other_uses(table: Table, window: Window, names: Collection[str], made: Sequence[str]) -> None:

@@ -4,18 +4,15 @@ A load that fails at any point can be run again and corrects the table: the log 
 the table's commits records what was merged, and the reconciliation compares the states of both.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Literal
-
-from pyspark.sql import SparkSession
 
 from incload_assets.change_log.commit import bare_fence
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.read_view import ReadView
 from incload_assets.change_log.window_records import WindowRecord
-from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.delta.sql import col
 from incload_assets.ingest.ingest import ingest
@@ -38,7 +35,6 @@ from resources.errors import (
     StoredFileLost,
     WindowHeld,
 )
-from resources.lake import Lake
 
 INGESTIONS = 5
 IfHeld = Literal["refuse", "complete", "release"]
@@ -77,31 +73,23 @@ class LoadReport:
 
 
 def load_window(
-    spark: SparkSession,
-    table: Table,
-    lake: Lake,
+    load: LoadContext,
     window: Window,
     *,
-    run_id: str = "",
     checkpoint: Checkpoint = NOTHING_KNOWN,
     rewrite_compacted: bool = False,
     if_held: IfHeld = "refuse",
-    info: Callable[[str], None] = lambda _: None,
 ) -> LoadReport:
     """Loads the source's present content of a window into the table.
 
     Args:
-        spark: A session used by this load only, because the fence is a session setting.
-        table: The declaration.
-        lake: The lake with the table.
+        load: The run's load context.
         window: The window.
-        run_id: The run, recorded in the window record and the commits.
         checkpoint: Dagster's records of the window; without them the load commits at least its fence.
         rewrite_compacted: Whether a window whose log was compacted may be replaced by other content.
         if_held: What is done with a window whose load was undone, while its source holds what was undone: ``refuse``
             to load it, ``complete`` the undo by merging what the log holds, or ``release`` it and load its source. An
             undo that was not checkpointed is completed in any case but the last.
-        info: Logs one line for each step.
 
     Raises:
         SchemaMismatch: The table, or the content of its windows, does not fit the declaration.
@@ -112,7 +100,7 @@ def load_window(
         ReconciliationFailed: Table and log still differ after several repairs.
         IncrementalLoadError: Any other error of a step.
     """
-    load = LoadContext(spark, table, lake.followed(), run_id, info)
+    load, table = load.anew(), load.table
     with load.phases.timed("prepare"):
         refuse_misplaced(load, [window])
         ensure_tables(load)

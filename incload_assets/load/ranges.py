@@ -8,11 +8,10 @@ The commits of a range have fences of their own; see :mod:`incload_assets.load.r
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
 from itertools import groupby
 
 from incload_assets.change_log.commit import bare_fence, commit
-from incload_assets.change_log.context import LoadContext, Phases
+from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.window_records import WindowRecord, window_records_of
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
@@ -53,12 +52,13 @@ def load_first_windows(
     Raises:
         IncrementalLoadError: Any error of a step, for all windows of a stretch.
     """
+    load = load.anew()
     refuse_misplaced(load, windows)
     ensure_tables(load)
     positions = detect(load, list(windows))
     found = {window: positions[window.key] for window in windows if window.key in positions}
     for chunk in _chunks(load.table, found):
-        if reports := _load_together(replace(load, phases=Phases()), chunk, still_first):
+        if reports := _load_together(load.anew(), chunk, still_first):
             yield reports
 
 

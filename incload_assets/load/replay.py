@@ -11,34 +11,30 @@ The window's other accepted rows stay as they are. So its record keeps the code 
 present code has validated the window only if it has validated all rows.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import DELETE, REJECTED, TRUNCATE, UPSERTS
-from incload_assets.change_log.commit import commit
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.decisions import corrected_at
 from incload_assets.change_log.erasures import deny_list_of
 from incload_assets.change_log.payloads import keeps_payload, payloads_read_at
-from incload_assets.change_log.staged import Staged
-from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.ingest.condition_errors import broken_condition_named
 from incload_assets.ingest.corrections import corrections_of
 from incload_assets.ingest.facts import content_sum, facts_of
 from incload_assets.ingest.gains import content_with, validates_each_alone, with_before
-from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
 from incload_assets.ingest.quarantine import check_threshold
 from incload_assets.ingest.validate import validate
 from incload_assets.load.judgeable import can_be_judged, fields_of_payloads, records_of_payloads, refuse_expired
-from incload_assets.load.landing_again import check_count, land_again, load_from_log, record_again, with_former
+from incload_assets.load.landing_again import check_count, present_landing, record_again, with_former
 from incload_assets.load.load import LoadReport
+from incload_assets.load.placement import refuse_misplaced
+from incload_assets.load.revision import Revision, revise_and_merge
 from resources.errors import SourceUnreadable
-from resources.lake import Lake
 from resources.wording import several
 
 
@@ -63,24 +59,12 @@ def refuse_unreplayable(table: Table) -> None:
         )
 
 
-def replay_window(
-    spark: SparkSession,
-    table: Table,
-    lake: Lake,
-    window: Window,
-    *,
-    run_id: str = "",
-    info: Callable[[str], None] = lambda _: None,
-) -> LoadReport:
+def replay_window(load: LoadContext, window: Window) -> LoadReport:
     """Judges the rejected rows of a window again, and merges those that now pass.
 
     Args:
-        spark: A session used by this replay only, because the fence is a session setting.
-        table: The declaration.
-        lake: The lake with the table.
+        load: The run's load context.
         window: The window.
-        run_id: The run, recorded in the window record and the commits.
-        info: Logs one line for each step.
 
     Raises:
         SourceUnreadable: The source cannot parse the payloads.
@@ -88,81 +72,62 @@ def replay_window(
         IncrementalLoadError: The window was never loaded, or is held; or an error of any other step.
 
     Example:
-        >>> replay_window(spark, orders, lake, window).merged.inserted  # doctest: +SKIP
+        >>> replay_window(load, window).merged.inserted  # doctest: +SKIP
         25
     """
-    refuse_unreplayable(table)
-    load = LoadContext(spark, table, lake.followed(), run_id, info)
-    return load_from_log(load, window, lambda: _land(load, window))
+    refuse_unreplayable(load.table)
+    load = load.anew()
+    with load.phases.timed("prepare"):
+        refuse_misplaced(load, [window])
+    return revise_and_merge(load, window, _land, doing="replay")
 
 
-def _land(load: LoadContext, window: Window) -> bool:
-    """Lands the window with its rejected rows judged again; whether there was anything to judge."""
-    was_corrected = False
-
-    def is_due(before: WindowRecord) -> bool:
-        nonlocal was_corrected
-        was_corrected = window.key in corrected_at(load.lake, load.table)
-        return bool(before.rejected) or was_corrected
-
-    def land_once(ingestion: Ingestion, before: WindowRecord) -> bool:
-        return _land_once(load, ingestion, before, was_corrected=was_corrected)
-
-    rule = "a replay judges the rejected rows of a loaded window again"
-    return land_again(load, window, is_due, land_once, rule=rule)
-
-
-def _land_once(load: LoadContext, ingestion: Ingestion, before: WindowRecord, *, was_corrected: bool) -> bool:
-    """One attempt; whether it was committed."""
-    table, window = load.table, ingestion.window
-    former = load.log.read(load.spark, ingestion.log_version, [window.key])
+def _land(revision: Revision) -> bool | None:
+    """One attempt; whether it was committed, or None if there is nothing to judge."""
+    load, table, window, staged = revision.load, revision.load.table, revision.window, revision.staged
+    before = present_landing(revision, rule="a replay judges the rejected rows of a loaded window again")
+    was_corrected = window.key in corrected_at(load.lake, table)
+    if not before.rejected and not was_corrected:
+        return None
+    if revision.waits_for_removals:
+        return False
+    former = revision.former
     alone = validates_each_alone(table) and not was_corrected
     rejected, with_payload = former.filter(F.col("_kind") == REJECTED), keeps_payload()
-    staged = Staged(load.log, load.spark, [window.key])
-    try:
-        good = former.filter(F.col("_kind").isin(*UPSERTS, DELETE, TRUNCATE))
-        accepted = None if alone else good.filter(~with_payload)
-        judged = rejected.unionByName(good.filter(with_payload)) if was_corrected else rejected
-        staged.write(judged_again(load, window, judged, accepted), load.log.validated)
-        judgeable, content = _counted(rejected, table)
-        if unparsed := before.rejected - judgeable:
-            if unparsed == before.rejected and not was_corrected:
-                refuse_expired(table, window, rejected)
-            staged.write(rejected.filter(~can_be_judged(table)), load.log.validated)
-            load.info(
-                f"{table.name} {window.key}: {several(unparsed, 'rejected row')} without a record must stay rejected"
-            )
-        facts = facts_of(staged.read(), table, [window])[window.key]
-        if alone:
-            rows = before.rows_read - before.rejected
-            others = replace(before, rows_read=rows, rejected=0, content=content_with(before, -content))
-            check_count(table, window, before.rejected, facts.rows)
-            facts = replace(with_before(load, others, facts), replaced=before.replaced)
-        else:
-            gone = before.skipped + before.erased + before.removed
-            check_count(table, window, before.rows_read - gone, facts.rows)
-            facts = with_former(load, ingestion, staged, former, facts)
-            facts = replace(facts, rows=facts.rows + gone, skipped=before.skipped, erased=facts.erased + before.erased)
-            if facts.rejected > before.rejected:
-                check_threshold(staged.read(), table, window, facts.rows, facts.rejected)
-        passed = before.rejected - facts.rejected
-        load.info(f"{table.name} {window.key}: judged {several(before.rejected, 'rejected row')} again, {passed} pass")
-        judged_all = before.rows_read == before.rejected
-        version = table.code_version if judged_all else before.code_version
-        landed = record_again(load, ingestion, before, facts, version)
-        return commit(
-            load,
-            staged,
-            {window.key: landed},
-            ingestion_app_id(table, window),
-            landed.landing,
-            note=f"replayed {window.key}, run {load.run_id}",
-            base=before if alone else None,
-            anew=[REJECTED] if alone else [],
-            read_at=payloads_read_at(load.log.open(), [window.key]),
-        )
-    finally:
-        staged.discard()
+    good = former.filter(F.col("_kind").isin(*UPSERTS, DELETE, TRUNCATE))
+    accepted = None if alone else good.filter(~with_payload)
+    judged = rejected.unionByName(good.filter(with_payload)) if was_corrected else rejected
+    staged.write(judged_again(load, window, judged, accepted), load.log.validated)
+    judgeable, content = _counted(rejected, table)
+    if unparsed := before.rejected - judgeable:
+        if unparsed == before.rejected and not was_corrected:
+            refuse_expired(table, window, rejected)
+        staged.write(rejected.filter(~can_be_judged(table)), load.log.validated)
+        load.info(f"{table.name} {window.key}: {several(unparsed, 'rejected row')} without a record must stay rejected")
+    facts = facts_of(staged.read(), table, [window])[window.key]
+    if alone:
+        rows = before.rows_read - before.rejected
+        others = replace(before, rows_read=rows, rejected=0, content=content_with(before, -content))
+        check_count(table, window, before.rejected, facts.rows)
+        facts = replace(with_before(load, others, facts), replaced=before.replaced)
+    else:
+        gone = before.skipped + before.erased + before.removed
+        check_count(table, window, before.rows_read - gone, facts.rows)
+        facts = with_former(revision, revision.ingestion(before), facts)
+        facts = replace(facts, rows=facts.rows + gone, skipped=before.skipped, erased=facts.erased + before.erased)
+        if facts.rejected > before.rejected:
+            check_threshold(staged.read(), table, window, facts.rows, facts.rejected)
+    passed = before.rejected - facts.rejected
+    load.info(f"{table.name} {window.key}: judged {several(before.rejected, 'rejected row')} again, {passed} pass")
+    judged_all = before.rows_read == before.rejected
+    version = table.code_version if judged_all else before.code_version
+    return revision.commit(
+        record_again(load, before, facts, version),
+        note=f"replayed {window.key}",
+        adds=alone,
+        anew=[REJECTED] if alone else [],
+        read_at=payloads_read_at(load.log.open(), [window.key]),
+    )
 
 
 def _counted(rejected: DataFrame, table: Table) -> tuple[int, int]:

@@ -6,152 +6,97 @@ can be undone. Its window record carries the hold. ``tests/model/undo.py`` explo
 """
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 
-from deltalake import DeltaTable
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import REJECTED, REPLACED
-from incload_assets.change_log.commit import commit
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.erasures import deny_list_of
 from incload_assets.change_log.former import FormerLanding, FormerLandings
-from incload_assets.change_log.staged import Staged
-from incload_assets.change_log.window_records import WITHDRAWN, Hold, WindowRecord, window_records_of
+from incload_assets.change_log.window_records import WITHDRAWN, Hold, WindowRecord
 from incload_assets.declaration import window as windows
-from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
-from incload_assets.delta.tuning import tune_ingest
 from incload_assets.ingest.carry_over import replaced_rows
 from incload_assets.ingest.erased import IS_ERASED, marked_erased
 from incload_assets.ingest.erased_counts import counts_by_kind, without_erased_records
 from incload_assets.ingest.facts import facts_of
-from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
-from incload_assets.load.apply import apply_changes
-from incload_assets.load.load import INGESTIONS, LoadReport, report_of
-from incload_assets.load.range_fences import call_off_ingestions, call_off_merges
-from incload_assets.load.tables import ensure_tables
+from incload_assets.load.load import LoadReport
+from incload_assets.load.revision import Revision, revise_and_merge
 from incload_assets.load.undo_plan import Undo, return_of
-from incload_assets.writes.merge_into import app_id
-from resources.errors import ConcurrentLoad
-from resources.lake import Lake
 from resources.wording import several
 
 
-def undo_window(
-    spark: SparkSession,
-    table: Table,
-    lake: Lake,
-    window: Window,
-    undo: Undo,
-    *,
-    run_id: str = "",
-    info: Callable[[str], None] = lambda _: None,
-) -> LoadReport:
+def undo_window(load: LoadContext, window: Window, undo: Undo) -> LoadReport:
     """Returns a window to a former landing, and holds it. The source is not read.
 
-    Repeated it does nothing more. An undo that returns to what the source holds, because it undoes an undo, ends the
-    hold.
+    Unlike a load, it is not refused where the declaration now assigns the window's rows to other windows: loads
+    under that declaration may be what is undone. Repeated it does nothing more. An undo that returns to what the source
+    holds, because it undoes an undo, ends the hold.
 
     Args:
-        spark: A session used by this undo only.
-        table: The declaration.
-        lake: The lake with the table.
+        load: The run's load context.
         window: The window.
         undo: What is undone.
-        run_id: The run, recorded in the window record and the commits.
-        info: Logs one line for each step.
 
     Raises:
         CannotUndo: What the window held before is not kept, or nothing was loaded.
         ConcurrentLoad: Other loads committed first in every attempt.
         IncrementalLoadError: Any error of the merge.
     """
-    load = LoadContext(spark, table, lake.followed(), run_id, info)
-    with load.phases.timed("prepare"):
-        ensure_tables(load)
-        call_off_ingestions(load, window)
-    with load.phases.timed("ingest"):
-        landed = _land(load, window, undo)
-    with load.phases.timed("prepare"):
-        call_off_merges(load, window)
-    applied = apply_changes(load, (window,), app_id(table, window), is_again=lambda _: True)
-    return report_of(load, applied, window, ingested=landed)
+    return revise_and_merge(load.anew(), window, lambda revision: _return(revision, undo), doing="undo")
 
 
-def _land(load: LoadContext, window: Window, undo: Undo) -> bool:
-    """Lands the former content; returns whether anything was landed, as it may be there already."""
-    for _ in range(INGESTIONS):
-        at = load.log.open()
-        record = window_records_of(at, only=[window.key]).get(window.key)
-        found = return_of(load.table, window.key, record, FormerLandings(load.log).of(window.key), undo)
-        assert record is not None
-        if found.done:
-            held = f", and is {record.hold}" if record.hold is not None else ""
-            load.info(f"{load.table.name} {window.key}: the window holds already what it is to return to{held}")
-            return False
-        if _land_once(load, window, at, record, found.former, undo):
-            return True
-    raise ConcurrentLoad(
-        f"{load.table.name} {window.key}: other loads landed first in each of {INGESTIONS} attempts to undo",
-        rule="an undo replaces the landing that it has read",
-        remedy="try again; if the source changes all the time, pause the table first",
-    )
+def _return(revision: Revision, undo: Undo) -> bool | None:
+    """One attempt to land the former content; None if it is there already."""
+    load, window = revision.load, revision.window
+    found = return_of(load.table, window.key, revision.before, FormerLandings(load.log).of(window.key), undo)
+    assert revision.before is not None
+    if found.done:
+        held = f", and is {revision.before.hold}" if revision.before.hold is not None else ""
+        load.info(f"{load.table.name} {window.key}: the window holds already what it is to return to{held}")
+        return None
+    return _land(revision, revision.before, found.former, undo)
 
 
-def _land_once(
-    load: LoadContext, window: Window, at: DeltaTable, record: WindowRecord, former: FormerLanding | None, undo: Undo
-) -> bool:
-    table, log, key = load.table, load.log, window.key
-    fence = at.transaction_version(ingestion_app_id(table, window)) or 0
-    tune_ingest(load.spark, at, [key], 0)
+def _land(revision: Revision, record: WindowRecord, former: FormerLanding | None, undo: Undo) -> bool:
+    load, table, log, key = revision.load, revision.load.table, revision.load.log, revision.window.key
     # as if by other code, unless both landings are by the present code: then all keys of the old rows are marked
     alike = former is not None and former.record.code_version == record.code_version
-    before = record if alike else replace(record, code_version="")
-    ingestion = Ingestion(window, Position("", {}, ""), before, at.version(), False, fence)
-    present = log.read(load.spark, at.version(), [key])
-    staged = Staged(log, load.spark, [key])
-    try:
-        content = FormerLandings(log).read(load.spark, former) if former else present.limit(0)
-        content = content.filter(F.col("_kind") != REPLACED)
-        deny = deny_list_of(load.lake, table)
-        marked = marked_erased(content, table, deny, rejected=F.col("_kind") == REJECTED)
-        # the erasure has counted the rows that it found by their person, and not those that only their key tells
-        erased = counts_by_kind(marked.filter(IS_ERASED)) if deny and former else {}
-        content = marked.filter(~F.col(IS_ERASED)).drop(IS_ERASED)
-        if former is not None and former.files:
-            staged.write(content, log.validated)
-            content = staged.read()
-        if (markers := replaced_rows(load, ingestion, present, content)) is not None:
-            staged.write(markers)
-        facts = facts_of(staged.read(), table, [window])[key]
-        number = max(record.landing, fence) + 1
-        now = replace(
-            without_erased_records(former.record, erased) if former else _nothing(table),
-            landing=number,
-            run_id=load.run_id,
-            landed_at=windows.now(),
-            replaced=facts.replaced,
-            partitions=facts.partitions,
-            first_sequence=facts.first_sequence,
-            former=record.landing,
-            held=_hold(record, former, undo),
-        )
-        note = f"undid {key}, run {load.run_id}"
-        read_at = {key: former.record.landed_at} if former else None
-        if not commit(load, staged, {key: now}, ingestion_app_id(table, window), number, note=note, read_at=read_at):
-            return False
-        to = f"landing {former.record.landing}" if former else "before its first load"
-        load.info(
-            f"{table.name} {key}: returned to {to}, {several(now.rows_read, 'row')}, taking a row "
-            f"from {several(facts.replaced, 'key')}"
-        )
-        return True
-    finally:
-        staged.discard()
+    ingestion = revision.ingestion(record if alike else replace(record, code_version=""))
+    content = FormerLandings(log).read(load.spark, former) if former else revision.former.limit(0)
+    content = content.filter(F.col("_kind") != REPLACED)
+    deny = deny_list_of(load.lake, table)
+    marked = marked_erased(content, table, deny, rejected=F.col("_kind") == REJECTED)
+    # the erasure has counted the rows that it found by their person, and not those that only their key tells
+    erased = counts_by_kind(marked.filter(IS_ERASED)) if deny and former else {}
+    content = marked.filter(~F.col(IS_ERASED)).drop(IS_ERASED)
+    if former is not None and former.files:
+        revision.staged.write(content, log.validated)
+        content = revision.staged.read()
+    if (markers := replaced_rows(load, ingestion, revision.former, content)) is not None:
+        revision.staged.write(markers)
+    facts = facts_of(revision.staged.read(), table, [revision.window])[key]
+    now = replace(
+        without_erased_records(former.record, erased) if former else _nothing(table),
+        run_id=load.run_id,
+        landed_at=windows.now(),
+        replaced=facts.replaced,
+        partitions=facts.partitions,
+        first_sequence=facts.first_sequence,
+        former=record.landing,
+        held=_hold(record, former, undo),
+    )
+    read_at = {key: former.record.landed_at} if former else None
+    if not revision.commit(now, note=f"undid {key}", read_at=read_at):
+        return False
+    to = f"landing {former.record.landing}" if former else "before its first load"
+    load.info(
+        f"{table.name} {key}: returned to {to}, {several(now.rows_read, 'row')}, taking a row "
+        f"from {several(facts.replaced, 'key')}"
+    )
+    return True
 
 
 def _nothing(table: Table) -> WindowRecord:

@@ -13,7 +13,7 @@ from dagster._core.instance.utils import RUNLESS_RUN_ID  # has no public name
 
 from incload_assets.monitoring.load_row import LoadRow, Trigger
 from incload_assets.progress.audit import FAILED, Action, AuditEntry
-from incload_assets.progress.request_tags import RunAction
+from incload_assets.progress.request import RunAction
 
 BY_A_PERSON: Collection[Trigger] = ("person", "backfill", "terminal")
 SOMEBODY = "somebody in Dagster"

@@ -33,21 +33,9 @@ from incload_assets.progress.audit_once import record_once
 from incload_assets.progress.checkpoint import (
     DATA_VERSION_TAG,
     ERROR_CLASSES,
-    FAILURE_TAG,
-    LOADS_NOTHING,
-    PARTITION_TAG,
-    RANGE_END_TAG,
-    RANGE_START_TAG,
 )
-from incload_assets.progress.request_tags import (
-    ATTEMPT_TAG,
-    REPAIR_PREFIX,
-    STARTED_BY_TAG,
-    action_of,
-    fingerprint_in,
-    reason_in,
-)
-from incload_assets.progress.run_tags import own_tag
+from incload_assets.progress.request import REPAIR_PREFIX, Request
+from incload_assets.progress.run_tags import FAILURE_TAG, LOADS_NOTHING, STARTED_BY_TAG, own_tag
 from resources.lake import Lake
 
 PAGE = 1000
@@ -222,8 +210,8 @@ class _Collector:
         """The fields of every row: window and run, and the reason and origin of the run."""
         tags = record.dagster_run.tags if record else {}
         trigger, by = _asked_by(tags)
-        number = tags.get(ATTEMPT_TAG, "")
-        self.reasons[run_id] = reason_in(tags)
+        request = Request.from_tags(tags)
+        self.reasons[run_id] = request.because
         return {
             "table": table.name,
             "window": window.key,
@@ -236,7 +224,7 @@ class _Collector:
             "trigger": trigger if record else "unknown",
             "asked_by": by,
             "why": reason_of(tags, window.key) if record else "",
-            "attempt": int(number) if number.isdecimal() else 0,
+            "attempt": request.attempt,
         }
 
     def _window(self, table: Table, key: str) -> Window | None:
@@ -304,25 +292,25 @@ _TRIGGERS: tuple[tuple[Trigger, str], ...] = (
 
 def reason_of(tags: Mapping[str, str], key: str) -> str:
     """Why a window was loaded, by the tags of the run: the ``why`` of a :class:`LoadRow`."""
-    if (action := action_of(tags)) != "load":
-        return action
-    number, fingerprint = tags.get(ATTEMPT_TAG), fingerprint_in(tags, key)
-    if number is None:
+    request = Request.from_tags(tags)
+    if request.action != "load":
+        return request.action
+    if not request.attempt:
         return "asked"
-    if fingerprint is not None and fingerprint.startswith(REPAIR_PREFIX):
+    if request.fingerprints.get(key, "").startswith(REPAIR_PREFIX):
         return "repair"
-    return "retry" if number not in ("", "1") else "new"
+    return "retry" if request.attempt > 1 else "new"
 
 
 def _partitions(table: Table, run: dg.DagsterRun) -> list[str]:
     """The partition keys that a run was to load, by its tags."""
-    if (one := run.tags.get(PARTITION_TAG)) is not None:
-        return [one]
-    bounds = [run.tags[tag] for tag in (RANGE_START_TAG, RANGE_END_TAG) if tag in run.tags]
-    if len(bounds) < 2:
+    request = Request.from_tags(run.tags)
+    if request.only:
+        return [request.only]
+    bounds = (request.first, request.last)
+    if "" in bounds:
         return []
     if all(key in table.closed for key in bounds):
         start, end = (table.closed[key].start for key in bounds)
         return [key for key, window in table.closed.items() if start <= window.start <= end]
-    keys = table.partitions_def.get_partition_keys_in_range(dg.PartitionKeyRange(bounds[0], bounds[1]))
-    return list(keys)
+    return list(table.partitions_def.get_partition_keys_in_range(dg.PartitionKeyRange(*bounds)))

@@ -22,7 +22,7 @@ from incload_assets.monitoring.loads_table import LoadsTable
 from incload_assets.monitoring.sums import sums_at
 from incload_assets.progress.observed import Observed, observed_in, source_sensor_name
 from incload_assets.progress.pause import Pause, pauses
-from incload_assets.progress.request_tags import TABLE_TAG
+from incload_assets.progress.request import Request
 from incload_assets.progress.silence import ALL, silence_of, silences
 from incload_assets.progress.verdicts import last_verdict, seen_at, verdict_at
 from resources.failures import masked
@@ -278,7 +278,7 @@ def _under_way(instance: dg.DagsterInstance) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     statuses = [dg.DagsterRunStatus.QUEUED, *IN_PROGRESS_RUN_STATUSES]
     for run in instance.get_runs(dg.RunsFilter(statuses=statuses), limit=1000):
-        if (name := run.tags.get(TABLE_TAG)) is not None:
+        if name := Request.from_tags(run.tags).table:
             found[name]["queued" if run.status is dg.DagsterRunStatus.QUEUED else "started"] += 1
     return found
 

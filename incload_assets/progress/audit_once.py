@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import get_args
 
 from incload_assets.progress.audit import ATTEMPTS, AuditEntry, append_after, audit_uri, last_entry, written_by_others
-from incload_assets.progress.request_tags import RunAction
+from incload_assets.progress.request import RunAction
 from resources.lake import Lake
 from resources.lake_rows import rows_where
 

@@ -9,19 +9,12 @@ import dagster as dg
 from dagster._core.storage.dagster_run import RunsFilter  # the public name has no filter on update time
 
 from incload_assets.declaration.window import known_windows
+from incload_assets.progress.request import Request
+from incload_assets.progress.run_tags import LOADS_NOTHING
 
 DATA_VERSION_TAG = "dagster/data_version"
-FAILURE_TAG = "incload/failure"
-"""The cause of a failed run, in one word. The value names its run, see :mod:`incload_assets.progress.run_tags`."""
 ERROR_CLASSES = "error_classes"
 """Metadata of a failed step: the kind of error by partition key, as JSON."""
-PARTITION_TAG = "dagster/partition"
-RANGE_START_TAG, RANGE_END_TAG = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
-LOADS_NOTHING = {"incload/loads": "nothing"}
-"""The tags of a run that materializes no table."""
-UPKEEP_TAG = "incload/upkeep"
-UPKEEP = {**LOADS_NOTHING, UPKEEP_TAG: "true"}
-"""The tags of a maintenance run; ``dagster.yaml`` limits how many run at once."""
 RUNS_LOOKED_AT = 200
 
 
@@ -215,11 +208,10 @@ def _coverage(partitions_def: dg.TimeWindowPartitionsDefinition) -> Callable[[dg
         return next((window.start for window in known_windows(partitions_def, [key])), None)
 
     def covers(run: dg.DagsterRun, partition: str) -> bool:
-        if (one := run.tags.get(PARTITION_TAG)) is not None:
-            return one == partition
-        bounds = run.tags.get(RANGE_START_TAG), run.tags.get(RANGE_END_TAG)
-        first, last = (start(bound) if bound is not None else None for bound in bounds)
-        tried = start(partition)
+        request = Request.from_tags(run.tags)
+        if request.first == request.last != "":
+            return request.first == partition
+        first, last, tried = start(request.first), start(request.last), start(partition)
         return first is None or last is None or tried is None or first <= tried <= last
 
     return covers

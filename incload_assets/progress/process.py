@@ -5,9 +5,8 @@ import socket
 import dagster as dg
 import psutil
 
-from incload_assets.progress.run_tags import own_tags
+from incload_assets.progress.run_tags import PROCESS_TAG, own_tags
 
-PROCESS_TAG = "incload/process"
 CLOCK_TOLERANCE_SECONDS = 2.0
 """A process's start time is derived from the machine's boot time, which clock adjustments move a little."""
 

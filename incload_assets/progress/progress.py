@@ -13,8 +13,8 @@ from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.source import DetectRequest, Position
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window, window_between
-from incload_assets.progress.checkpoint import FAILURE_TAG, fingerprints_of
-from incload_assets.progress.run_tags import own_tag
+from incload_assets.progress.checkpoint import fingerprints_of
+from incload_assets.progress.run_tags import FAILURE_TAG, own_tag
 from resources.lake import Lake
 
 Status = Literal["loaded", "missing", "failed", "drifted", "in_progress", "waiting", "held"]

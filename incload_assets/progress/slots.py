@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 import dagster as dg
 from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES  # has no public name
 
-from incload_assets.progress.checkpoint import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
-from incload_assets.progress.process import PROCESS_TAG, gone
-from incload_assets.progress.request_tags import TABLE_TAG
-from incload_assets.progress.run_tags import own_tag
+from incload_assets.progress.process import gone
+from incload_assets.progress.request import Request
+from incload_assets.progress.run_tags import PROCESS_TAG, own_tag
 
 QUEUE = "run queue"
 """The name of the slots that the run queue gives to whole runs."""
@@ -98,9 +97,9 @@ def slot_runs(instance: dg.DagsterInstance, run_ids: Iterable[str]) -> dict[str,
 def work_of(run: dg.DagsterRun) -> tuple[str, str]:
     """What a run loads: the table, and a partition key or a range."""
     selected = sorted(key.to_user_string() for key in run.asset_selection or ())
-    table = run.tags.get(TABLE_TAG) or ", ".join(selected) or run.job_name
-    first, last = run.tags.get(RANGE_START_TAG), run.tags.get(RANGE_END_TAG)
-    return table, run.tags.get(PARTITION_TAG) or (f"{first}..{last}" if first else "")
+    request = Request.from_tags(run.tags)
+    window = f"{request.first}..{request.last}" if request.first != request.last else request.first
+    return request.table or ", ".join(selected) or run.job_name, window
 
 
 def _slot_run(record: dg.RunRecord) -> SlotRun:

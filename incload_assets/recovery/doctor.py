@@ -18,10 +18,10 @@ from incload_assets.load.faults import Faults, unreadable_of_lake
 from incload_assets.load.range_fences import not_merged
 from incload_assets.progress.audit_chain import chain_of
 from incload_assets.progress.lake_identity import REMEDY, mistaken
-from incload_assets.progress.process import PROCESS_TAG, gone
+from incload_assets.progress.process import gone
 from incload_assets.progress.progress import SourceState, WindowProgress, progress_from, windows_to_look_at
-from incload_assets.progress.request_tags import TABLE_TAG
-from incload_assets.progress.run_tags import own_tag
+from incload_assets.progress.request import Request
+from incload_assets.progress.run_tags import PROCESS_TAG, own_tag
 from incload_assets.progress.status import forgotten_loads
 from incload_assets.progress.undone import undone_windows
 from resources.errors import IncrementalLoadError, LakeUnreadable, StoredFileLost
@@ -182,7 +182,7 @@ def _landed_since(instance: dg.DagsterInstance, table: Table, key: str, record: 
 def _dead_runs(instance: dg.DagsterInstance, table: Table) -> list[Disagreement]:
     """Runs of the table that Dagster has as running, and whose process on this machine is gone."""
     statuses = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
-    runs = instance.get_runs(dg.RunsFilter(statuses=statuses, tags={TABLE_TAG: table.name}))
+    runs = instance.get_runs(dg.RunsFilter(statuses=statuses, tags=Request(table=table.name).as_tags()))
     return [
         Disagreement(
             table=table.name,

@@ -10,8 +10,8 @@ from pydantic import Field
 
 from incload_assets.declaration.table import Table
 from incload_assets.progress.audit import actor_of
-from incload_assets.progress.checkpoint import UPKEEP
 from incload_assets.progress.confirmed import confirm_field, expect_confirmed
+from incload_assets.progress.run_tags import UPKEEP
 from incload_assets.recovery.erase import Eraser
 from incload_assets.recovery.erasure import Erasure
 from resources.wording import several

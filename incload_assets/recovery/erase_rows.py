@@ -17,12 +17,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import CONTROL, REJECTED, REPLACED
-from incload_assets.change_log.commit import commit
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.erasures import DenyList
 from incload_assets.change_log.former import FormerLandings
 from incload_assets.change_log.payloads import payloads_read_at
-from incload_assets.change_log.staged import Staged
 from incload_assets.change_log.window_records import BASE, WindowRecord
 from incload_assets.declaration.window import Window
 from incload_assets.delta.counts import Counts
@@ -31,17 +29,16 @@ from incload_assets.delta.sql import col
 from incload_assets.ingest.carry_over import replaced_rows
 from incload_assets.ingest.erased import IS_ERASED, marked_erased, without_erased
 from incload_assets.ingest.erased_counts import MOST_KINDS, counts_by_kind, records_in, without_erased_records
-from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
 from incload_assets.load.apply import apply_changes
-from incload_assets.load.compacted import hold_off
 from incload_assets.load.range_fences import call_off_ingestions, call_off_merges, range_app_id
+from incload_assets.load.revision import ATTEMPTS, Revision, revise, revision
 from incload_assets.recovery.base_rows import base_window
 from incload_assets.writes.merge_into import INGESTION_SHIFT, app_id
 from resources.errors import ConcurrentLoad
 from resources.lake import data_files, files_in
 from resources.wording import several
 
-ATTEMPTS = 5
+_REMEDY = "pause the table, and repeat the erasure"
 
 
 @dataclass(frozen=True)
@@ -122,64 +119,53 @@ def _windows(load: LoadContext, keys: Iterable[str]) -> list[Window]:
 def _erase_window(load: LoadContext, window: Window, deny: DenyList) -> ErasedRows:
     call_off_ingestions(load, window)
     done = ErasedRows()
-    for _ in range(ATTEMPTS):
-        record = load.log.control(window.key)
-        assert record is not None
-        if not record.erasing:
-            landed, counted = _land(load, window, record, deny)
-            if not landed:
-                continue
+
+    def erase(revision: Revision) -> bool:
+        nonlocal done
+        assert revision.before is not None
+        if not revision.before.erasing:
+            if revision.waits_for_removals or (counted := _land(revision, revision.before, deny)) is None:
+                return False
             done += counted
-        if _merge_and_strip(load, window, record):
-            return done
-    raise _others_first(load, window.key)
+        return _merge_and_strip(load, window, revision.before)
+
+    revise(load, window, erase, doing="erase rows", remedy=_REMEDY)
+    return done
 
 
-def _land(load: LoadContext, window: Window, before: WindowRecord, deny: DenyList) -> tuple[bool, ErasedRows]:
-    """Lands a window without the rows of subjects, and with markers of their keys; only kinds that have some change."""
-    table, log, key = load.table, load.log, window.key
-    if before.compacted_at is not None:
-        hold_off(load)
-    at = log.open()
-    former = log.read(load.spark, at.version(), [key]).filter(F.col("_kind") != CONTROL)
+def _land(revision: Revision, before: WindowRecord, deny: DenyList) -> ErasedRows | None:
+    """Lands a window without the rows of subjects, and with markers of their keys; only kinds that have some change.
+
+    Returns:
+        The counts; None if another load landed first.
+    """
+    load, table, key, staged = revision.load, revision.load.table, revision.window.key, revision.staged
+    former = revision.former.filter(F.col("_kind") != CONTROL)
     counts = counts_by_kind(_of_subjects(load, former, deny))
-    fence = at.transaction_version(ingestion_app_id(table, window)) or 0
     # as of the present code, so that only keys that lose a row are marked; not settled, so that former markers stay
-    ingestion = Ingestion(
-        window, before.as_position(), replace(before, code_version=table.code_version), at.version(), False, fence
+    ingestion = revision.ingestion(replace(before, code_version=table.code_version))
+    kept = without_erased(former, table, deny, rejected=F.col("_kind") == REJECTED)
+    staged.write(kept.filter(F.col("_kind").isin(*counts) & (F.col("_kind") != REPLACED)), load.log.validated)
+    if (markers := replaced_rows(load, ingestion, former, kept)) is not None:
+        staged.write(markers)
+    records = records_in(counts)
+    # no load of the window: an undo of what was loaded since an instant does not find it
+    now = replace(
+        without_erased_records(before, counts),
+        replaced=sum(file.rows for file in staged.files if file.kind == REPLACED),
+        erasing=True,
     )
-    staged = Staged(log, load.spark, [key])
-    try:
-        kept = without_erased(former, table, deny, rejected=F.col("_kind") == REJECTED)
-        staged.write(kept.filter(F.col("_kind").isin(*counts) & (F.col("_kind") != REPLACED)), log.validated)
-        if (markers := replaced_rows(load, ingestion, former, kept)) is not None:
-            staged.write(markers)
-        records = records_in(counts)
-        number = max(before.landing, fence) + 1
-        # no load of the window: an undo of what was loaded since an instant does not find it
-        now = replace(
-            without_erased_records(before, counts),
-            landing=number,
-            replaced=sum(file.rows for file in staged.files if file.kind == REPLACED),
-            erasing=True,
-        )
-        load.info(f"{table.name} {key}: lands without {several(records, 'row')}")
-        _keep_named(load, at, key, [*counts])
-        landed = commit(
-            load,
-            staged,
-            {key: now},
-            ingestion_app_id(table, window),
-            number,
-            note=f"erased rows of {key}, run {load.run_id}",
-            base=before,
-            keep=False,
-            anew=[*({*counts} | {REPLACED})],
-            read_at=payloads_read_at(at, [key]),
-        )
-        return landed, ErasedRows(windows=1, changes=records, rejected=counts.get(REJECTED, 0))
-    finally:
-        staged.discard()
+    load.info(f"{table.name} {key}: lands without {several(records, 'row')}")
+    _keep_named(load, revision.at, key, [*counts])
+    landed = revision.commit(
+        now,
+        note=f"erased rows of {key}",
+        adds=True,
+        keep=False,
+        anew=[*({*counts} | {REPLACED})],
+        read_at=payloads_read_at(revision.at, [key]),
+    )
+    return ErasedRows(windows=1, changes=records, rejected=counts.get(REJECTED, 0)) if landed else None
 
 
 def _keep_named(load: LoadContext, at: DeltaTable, key: str, kinds: Sequence[str]) -> None:
@@ -200,18 +186,10 @@ def _merge_and_strip(load: LoadContext, window: Window, before: WindowRecord) ->
     call_off_merges(load, window)
     applied = apply_changes(load, (window,), app_id(load.table, window), is_again=lambda _: True)
     merged = applied.at.controls[window.key]
-    fence = ingestion_app_id(load.table, window)
-    number = max(merged.landing, load.log.open().transaction_version(fence) or 0) + 1
-    now = replace(
-        merged,
-        landing=number,
-        partitions=before.partitions,
-        replaced=0,
-        erasing=False,
-    )
-    note = f"removed markers of {window.key}, run {load.run_id}"
-    staged = Staged(load.log, load.spark, [window.key])
-    return commit(load, staged, {window.key: now}, fence, number, note=note, base=merged, keep=False, anew=[REPLACED])
+    with revision(load, window) as strip:
+        now = replace(merged, partitions=before.partitions, replaced=0, erasing=False)
+        note = f"removed markers of {window.key}"
+        return strip.before == merged and strip.commit(now, note=note, adds=True, keep=False, anew=[REPLACED])
 
 
 def _call_off_all_merges(load: LoadContext, records: Mapping[str, WindowRecord]) -> None:
@@ -265,22 +243,16 @@ def _sweep(load: LoadContext, deny: DenyList) -> None:
 
 
 def _land_markers(load: LoadContext, window: Window, before: WindowRecord, keys: DataFrame) -> bool:
-    staged = Staged(load.log, load.spark, [window.key])
-    fence = ingestion_app_id(load.table, window)
-    try:
-        staged.write(keys.withColumns({"_kind": F.lit(REPLACED), "_window": F.lit(window.key)}))
-        number = max(before.landing, load.log.open().transaction_version(fence) or 0) + 1
+    with revision(load, window) as marked:
+        marked.staged.write(keys.withColumns({"_kind": F.lit(REPLACED), "_window": F.lit(window.key)}))
         # their keys may be in any partition
-        now = replace(before, landing=number, partitions=None, erasing=True)
-        note = f"marked keys of erased rows, run {load.run_id}"
-        return commit(load, staged, {window.key: now}, fence, number, note=note, base=before, keep=False)
-    finally:
-        staged.discard()
+        now = replace(before, partitions=None, erasing=True)
+        return marked.before == before and marked.commit(now, note="marked keys of erased rows", adds=True, keep=False)
 
 
 def _others_first(load: LoadContext, what: str) -> ConcurrentLoad:
     return ConcurrentLoad(
         f"{load.table.name}: other loads changed {what} first in each of {ATTEMPTS} attempts to erase rows",
         rule="an erasure repeats a step a bounded number of times",
-        remedy="pause the table, and repeat the erasure",
+        remedy=_REMEDY,
     )

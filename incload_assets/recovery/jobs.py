@@ -11,8 +11,8 @@ from incload_assets.load.faults import Faults, expect_readable
 from incload_assets.maintenance.jobs import Chosen
 from incload_assets.progress.audit import AuditEntry, actor_of, record
 from incload_assets.progress.backup import back_up, is_sqlite
-from incload_assets.progress.checkpoint import UPKEEP
 from incload_assets.progress.confirmed import is_by_hand, named
+from incload_assets.progress.run_tags import UPKEEP
 from incload_assets.recovery.rebuild import rebuild
 from resources.lake import Lake
 from resources.settings import Settings

@@ -9,9 +9,9 @@ from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.maintenance.jobs import Chosen
 from incload_assets.progress.audit import actor_of
-from incload_assets.progress.checkpoint import LOADS_NOTHING, UPKEEP
 from incload_assets.progress.confirmed import named
 from incload_assets.progress.pause import parse_until, pause, resume
+from incload_assets.progress.run_tags import LOADS_NOTHING, UPKEEP
 from incload_assets.recovery.doctor import examine
 from resources.wording import several
 

@@ -6,8 +6,8 @@ import dagster as dg
 from pydantic import Field
 
 from incload_assets.declaration.table import Table
-from incload_assets.progress.checkpoint import UPKEEP
 from incload_assets.progress.confirmed import named
+from incload_assets.progress.run_tags import UPKEEP
 from incload_assets.recovery.plan_text import ALONE, counts_of, notes_of, pace_of
 from incload_assets.recovery.planned import STOPS
 from incload_assets.recovery.planning import pending_untouched, plan_loads

@@ -14,15 +14,7 @@ from incload_assets.declaration.window import known_windows
 from incload_assets.load.faults import Faults
 from incload_assets.load.fill import unfillable
 from incload_assets.load.replay import unreplayable
-from incload_assets.progress.request_tags import (
-    CODE_VERSION_TAG,
-    FILL_TAG,
-    NO_REASON,
-    PARTITION_TAG,
-    REPLAY_TAG,
-    SERIALIZED_TAG,
-    TABLE_TAG,
-)
+from incload_assets.progress.request import Request, RunAction, request_of
 from resources.lake import Lake
 
 SENSOR = "replay_after_contract_change"
@@ -45,24 +37,21 @@ def replay_jobs(tables: Iterable[Table]) -> dict[Table, UnresolvedAssetJobDefini
     partitions failed, and the table's sensor loads them.
     """
     about = "Judges the rejected rows of partitions of {} again, without their source."
-    return {
-        table: _job(table, replay_job_name(table), about, REPLAY_TAG) for table in tables if not unreplayable(table)
-    }
+    return {table: _job(table, replay_job_name(table), about, "replay") for table in tables if not unreplayable(table)}
 
 
 def fill_jobs(tables: Iterable[Table]) -> list[UnresolvedAssetJobDefinition]:
     """A job for each table whose columns can be filled from its log; a load with the tag of a fill, as for replays."""
     about = "Gives columns of {} that were declared later the values that the log rescued, without the source."
-    return [_job(table, f"fill_{table.identifier}", about, FILL_TAG) for table in tables if not unfillable(table)]
+    return [_job(table, f"fill_{table.identifier}", about, "fill") for table in tables if not unfillable(table)]
 
 
-def _job(table: Table, name: str, about: str, tag: str) -> UnresolvedAssetJobDefinition:
-    serialized = {SERIALIZED_TAG: table.name} if table.write.serialized else {}
+def _job(table: Table, name: str, about: str, action: RunAction) -> UnresolvedAssetJobDefinition:
     return dg.define_asset_job(
         name,
         selection=dg.AssetSelection.assets(table.key),
         description=about.format(table.name),
-        tags={TABLE_TAG: table.name, tag: NO_REASON, **serialized},
+        tags=request_of(table, Request(action=action)).as_tags(),
     )
 
 
@@ -119,12 +108,14 @@ def replay_requests(table: Table, lake: Lake) -> Iterator[dg.RunRequest]:
             run_key=f"replay:{table.name}:{window.key}:{behind[window.key]}",
             job_name=replay_job_name(table),
             partition_key=window.key,
-            tags={
-                REPLAY_TAG: _CHANGED if behind[window.key] == table.code_version else _CORRECTED,
-                TABLE_TAG: table.name,
-                PARTITION_TAG: window.key,
-                CODE_VERSION_TAG: table.code_version,
-            },
+            tags=Request(
+                action="replay",
+                because=_CHANGED if behind[window.key] == table.code_version else _CORRECTED,
+                table=table.name,
+                first=window.key,
+                last=window.key,
+                code_version=table.code_version,
+            ).as_tags(),
         )
 
 

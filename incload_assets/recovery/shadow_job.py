@@ -7,8 +7,8 @@ from pydantic import Field
 
 from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.table import Table
-from incload_assets.progress.checkpoint import UPKEEP
 from incload_assets.progress.confirmed import named
+from incload_assets.progress.run_tags import UPKEEP
 from incload_assets.recovery.shadow import drop, shadow
 
 

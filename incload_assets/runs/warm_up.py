@@ -13,6 +13,7 @@ import dagster as dg
 import pandera.pyspark as pa
 import pyspark.sql.types as T
 
+from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.declare import declare
 from incload_assets.declaration.table import Declaration, Quarantine
@@ -67,4 +68,4 @@ def warm_up(settings: Settings) -> None:
         file = Path(folder, "landing", f"{_WINDOW}.json")
         file.parent.mkdir()
         file.write_text("".join(json.dumps(row) + "\n" for row in _ROWS))
-        load_window(spark, table, Lake(f"{folder}/lake"), window_of(_DAYS, _WINDOW))
+        load_window(LoadContext(spark, table, Lake(f"{folder}/lake")), window_of(_DAYS, _WINDOW))

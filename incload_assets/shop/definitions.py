@@ -7,8 +7,7 @@ from datetime import timedelta
 import dagster as dg
 from pydantic import Field
 
-from incload_assets.progress.checkpoint import LOADS_NOTHING
-from incload_assets.progress.run_tags import PRIORITY_TAG
+from incload_assets.progress.run_tags import LOADS_NOTHING, PRIORITY_TAG
 from incload_assets.shop.drift import drift_schedule, edit_prices_by_hand
 from incload_assets.shop.shop import Advance, Shop
 from incload_assets.shop.stream import TOPIC

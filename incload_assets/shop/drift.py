@@ -4,8 +4,7 @@ import dagster as dg
 from pyspark.sql import SparkSession
 
 from incload_assets.delta.sql import literal
-from incload_assets.progress.checkpoint import UPKEEP
-from incload_assets.progress.run_tags import PRIORITY_TAG
+from incload_assets.progress.run_tags import PRIORITY_TAG, UPKEEP
 from resources.lake import Lake
 from resources.settings import Settings
 from resources.spark.resource import SparkResource

@@ -12,8 +12,8 @@ import pytest
 from dagster._core.events import EngineEventData
 
 from incload_assets.automation import fail_orphans, orphaned_runs
-from incload_assets.progress.process import PROCESS_TAG, process_tags
-from incload_assets.progress.run_tags import own_tags
+from incload_assets.progress.process import process_tags
+from incload_assets.progress.run_tags import PROCESS_TAG, own_tags
 from tests.support.workshop import Workshop, copied_tags, day, partitions
 
 HANGING = """

@@ -6,7 +6,7 @@ import dagster as dg
 import pytest
 
 from incload_assets.progress.checkpoint import DATA_VERSION_TAG
-from incload_assets.progress.request_tags import RANGE_END_TAG, RANGE_START_TAG
+from incload_assets.progress.run_tags import RANGE_END_TAG, RANGE_START_TAG
 from resources.settings import Settings
 from resources.spark.resource import SparkResource
 from tests.support.workshop import DAYS, Workshop, day

@@ -15,8 +15,7 @@ from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import PythonFileTarget
 from dagster._daemon.run_coordinator.queued_run_coordinator_daemon import QueuedRunCoordinatorDaemon
 
-from incload_assets.progress.process import PROCESS_TAG
-from incload_assets.progress.run_tags import own_tag
+from incload_assets.progress.run_tags import PROCESS_TAG, own_tag
 from incload_assets.runs.warm_servers import stop_warm_servers
 from resources.settings import Settings
 from tests.support.project_copy import PROJECT
@@ -24,8 +23,7 @@ from tests.support.project_copy import PROJECT
 JOBS = """
 import time
 import dagster as dg
-from incload_assets.progress.request_tags import PARTITIONS_TAG, SERIALIZED_TAG, TABLE_TAG
-from incload_assets.progress.checkpoint import UPKEEP
+from incload_assets.progress.run_tags import REQUESTED_PARTITIONS_TAG, SERIALIZED_TAG, TABLE_TAG
 from incload_assets.shop.definitions import advance_shop
 
 @dg.op
@@ -43,7 +41,7 @@ defs = dg.Definitions(
     jobs=[
         job_of("state", **{TABLE_TAG: "customers", SERIALIZED_TAG: "customers"}),
         job_of("load", **load),
-        job_of("backlog", **load, **{PARTITIONS_TAG: "2026-01-01...2026-01-05"}),
+        job_of("backlog", **load, **{REQUESTED_PARTITIONS_TAG: "2026-01-01...2026-01-05"}),
         job_of("upkeep", **UPKEEP),
         job_of("clock", **advance_shop.tags),
     ],

@@ -14,8 +14,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from incload_assets.progress.checkpoint import RANGE_END_TAG, RANGE_START_TAG
 from incload_assets.progress.process import process_tags
+from incload_assets.progress.run_tags import RANGE_END_TAG, RANGE_START_TAG
 from resources.local_servers.locks import is_held
 from resources.samples.postgres import PostgresFiles
 from tests.servers.postgres import sample_database_ends

@@ -19,7 +19,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.assets import Changes, Encrypted, Files, Hashed, Quarantine, Subject, Tokenized
-from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.erasures import NOBODY, fingerprint
 from incload_assets.change_log.person_keys import (
     PERSON,
@@ -104,7 +103,7 @@ def opened(kept: str, value_of: bytes) -> str:
 def compared(table: Loaded, number: int) -> Iterator[Content]:
     """The content that a comparison finds at the source."""
     window = window_of(table.table.partitions_def, day(number))
-    position = detect(LoadContext(table.spark, table.table, table.lake), [window])[window.key]
+    position = detect(table.context(), [window])[window.key]
     with source_rows(table.spark, table.table, table.lake, window, position) as rows:
         yield content_of(rows)
 

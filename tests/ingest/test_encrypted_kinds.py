@@ -13,7 +13,6 @@ from pyspark.sql import functions as F
 
 from incload_assets.assets import Debezium, Files, Quarantine, Subject, Upstream, derived_asset, incremental_asset
 from incload_assets.assets.incremental import table_of
-from incload_assets.change_log.context import LoadContext
 from incload_assets.contract.protection import Encrypted, Tokenized
 from incload_assets.declaration.changes import Changes
 from incload_assets.load.replay import replay_window
@@ -178,11 +177,11 @@ def test_an_encrypted_table_is_its_twin_in_clear_for_whoever_has_the_keys(
     twins.load()
     window = twins.table.table.window_of(day(2))
     for one in (twins.table, twins.twin):
-        undo_window(one.spark, one.table, one.lake, window, Undo(actor="somebody"))
+        undo_window(one.context(), window, Undo(actor="somebody"))
     twins.are_equal()
     for one in (twins.table, twins.twin):
         one.load(2, if_held="release")
-    assert not replay_window(twins.table.spark, twins.table.table, twins.table.lake, window).ingested
+    assert not replay_window(twins.table.context(), window).ingested
     twins.are_equal()
 
 
@@ -193,7 +192,7 @@ def test_a_shadow_of_an_encrypted_table_is_equal_and_an_erased_person_stays_eras
     twins = Twins(name, tmp_path, declared)
     twins.load()
     loaded(twins.oracle, *twins.content)
-    context = LoadContext(twins.table.spark, twins.table.table, twins.table.lake)
+    context = twins.table.context()
     made = shadow(context)
     assert made.comparison.equal, [*made.lines("items")]
     drop(context)

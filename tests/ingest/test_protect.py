@@ -183,7 +183,7 @@ def test_a_replay_judges_what_is_kept_and_checks_of_protected_columns_stay_as_th
     (landing / f"{day(1)}.json").unlink()
 
     other = table_of(spark, tmp_path, "json", LenientPerson)
-    replay_window(spark, other.table, other.lake, window_of(other.table.partitions_def, day(1)))
+    replay_window(LoadContext(spark, other.table, other.lake), window_of(other.table.partitions_def, day(1)))
     assert {row[0] for row in other.rows("seq")} == {1, 2, 5}
     delta = other.lake.delta(other.uri)
     assert delta is not None
@@ -209,7 +209,7 @@ def test_payloads_from_before_the_protection_are_not_judged_again_but_replaced_b
     deliver(landing, 1, [json.dumps(person(1)), json.dumps(person(2, kind="z"))], "json")
     table_of(spark, tmp_path, "json", Open).load(1)
     table = table_of(spark, tmp_path, "json", LenientPerson, code_version="2")
-    replay_window(spark, table.table, table.lake, window_of(table.table.partitions_def, day(1)))
+    replay_window(LoadContext(spark, table.table, table.lake), window_of(table.table.partitions_def, day(1)))
     assert table.rows("seq") == {(1,)}
     table.load(1)
     assert table.rows("id", "seq") == {(crm(f"{MARKER}-1"), 1), (crm(f"{MARKER}-2"), 2)}

@@ -91,12 +91,12 @@ class Proof:
     def undo(self, number: int) -> None:
         """Returns a day to its former landing."""
         window = window_of(self.kept.table.partitions_def, day(number))
-        undo_window(self.spark, self.kept.table, self.kept.lake, window, Undo(actor="somebody"))
+        undo_window(LoadContext(self.spark, self.kept.table, self.kept.lake), window, Undo(actor="somebody"))
 
     def replay(self, number: int) -> None:
         """Judges the rejected rows of a day again."""
         window = window_of(self.kept.table.partitions_def, day(number))
-        replay_window(self.spark, self.kept.table, self.kept.lake, window)
+        replay_window(LoadContext(self.spark, self.kept.table, self.kept.lake), window)
 
     def rebuild(self) -> list[str]:
         """The windows that are proven to an instance that knows nothing."""

@@ -157,7 +157,7 @@ def load_day(
     said: list[str] = []
     if actor:
         window = window_of(table.table.partitions_def, day(number))
-        undo.undo_window(table.spark, table.table, table.lake, window, Undo(actor=actor), info=said.append)
+        undo.undo_window(table.context(info=said.append), window, Undo(actor=actor))
     else:
         table.load(number, info=said.append)
     (folder / f"said-{os.getpid()}").write_text("\n".join(said))

@@ -52,7 +52,7 @@ def test_a_person_is_gone_from_every_object_of_a_lake_on_s3(
             assert proof.traces.files > 10 and proof.landings[0] > 0 and proof.removed.files > 0
             assert objects_with_mark() == []
             assert table.rows("id", "person") == {("b", BERT), ("c", BERT), ("g", BERT)}
-            undo_window(table.spark, table.table, table.lake, window_of(table.table.partitions_def, day(2)), Undo())
+            undo_window(table.context(), window_of(table.table.partitions_def, day(2)), Undo())
             table.load(2, if_held="release")
             assert table.rows("id", "person") == {("b", BERT), ("c", BERT), ("g", BERT)}
             assert objects_with_mark() == []

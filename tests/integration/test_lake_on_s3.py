@@ -6,6 +6,7 @@ import boto3
 import pytest
 from pyspark.sql import SparkSession
 
+from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.staged import UNFINISHED
 from incload_assets.declaration.window import window_of
 from incload_assets.load.undo import undo_window
@@ -43,7 +44,9 @@ def test_a_table_on_s3_is_loaded_landed_again_merged_and_undone(
             assert not table.replay(again).committed
             assert table.rows() == {("kept", "newer", 3), ("changed", "b", 2), ("new", "b", 2)}
             undo = Undo("2", because="a test")
-            undo_window(spark, table.table, table.lake, window_of(table.table.partitions_def, day(1)), undo)
+            undo_window(
+                LoadContext(spark, table.table, table.lake), window_of(table.table.partitions_def, day(1)), undo
+            )
             assert table.rows() == {("kept", "a", 1), ("changed", "b", 2), ("new", "b", 2), ("gone", "a", 1)}
     finally:
         connect_server.stop(settings)

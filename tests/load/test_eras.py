@@ -112,7 +112,7 @@ def test_hours_follow_days_and_the_table_is_that_of_all_rows(changed: Loaded) ->
 
 def test_several_hours_load_together_after_days_that_did(declared: Declare) -> None:
     def together(loaded: Loaded, *keys: str) -> list[Any]:
-        load = LoadContext(loaded.spark, loaded.table, loaded.lake)
+        load = loaded.context()
         windows = [loaded.table.window_of(key) for key in keys]
         return [
             one for reports in load_first_windows(load, windows, lambda them: [w.key for w in them]) for one in reports
@@ -196,7 +196,7 @@ def test_former_partitions_are_not_closed_while_a_landing_is_not_merged(
     with pytest.raises(SchemaMismatch, match=f"the log has {day(2)}, and the table has no commit of their merge"):
         changed.load(hour(0))
     days.load(2)
-    hold_window(days.spark, days.table, days.lake, days.table.window_of(day(1)), actor="a", because="b")
+    hold_window(days.context(), days.table.window_of(day(1)), actor="a", because="b")
     changed.load(hour(0))
     assert changed.rows() == {("a", "2", 4), ("b", "3", 5), ("c", "1", 3)}
 
@@ -228,7 +228,7 @@ def test_former_partitions_are_not_closed_while_the_source_may_still_add_rows_to
 def test_a_wiped_instance_is_rebuilt_and_closed_windows_are_proven_without_an_event(changed: Loaded) -> None:
     changed.load(hour(0))
     with dg.DagsterInstance.ephemeral() as wiped:
-        found = rebuild(LoadContext(changed.spark, changed.table, changed.lake), wiped)
+        found = rebuild(changed.context(), wiped)
         assert (found.proven, found.closed, found.refused) == ([hour(0)], [day(1), day(2)], {})
         assert wiped.get_materialized_partitions(changed.table.key) == {hour(0)}
         assert "1 rebuilt, 0 known already, 0 not proven, 2 closed and proven" in found.summary("items", dry_run=False)
@@ -237,7 +237,7 @@ def test_a_wiped_instance_is_rebuilt_and_closed_windows_are_proven_without_an_ev
         delta = changed.lake.delta(changed.uri)
         assert delta is not None
         delta.delete("id = 'c'")
-        lost = rebuild(LoadContext(changed.spark, changed.table, changed.lake), wiped)
+        lost = rebuild(changed.context(), wiped)
         assert lost.closed == [day(2)]
         assert list(lost.refused) == [day(1)] and "it is closed; RESTORE" in lost.refused[day(1)]
 
@@ -252,7 +252,7 @@ def test_a_closed_window_is_neither_loaded_nor_undone(changed: Loaded) -> None:
 
 def test_the_log_of_closed_windows_is_compacted(changed: Loaded) -> None:
     changed.load(hour(0))
-    load = LoadContext(changed.spark, changed.table, changed.lake)
+    load = changed.context()
     done = compact(
         load, datetime(2026, 1, 3, tzinfo=UTC), lambda keys: {k: load.log.controls()[k].fingerprint for k in keys}
     )
@@ -265,7 +265,7 @@ def test_what_comes_late_for_a_closed_window_is_reported_and_not_read(changed: L
     content = {**CONTENT}
     eras = [Era(DAYS, UNTIL, source=LiteralSource(content))]
     asked = declared(content, source=Touchy(content), partitions_def=HOURS, former_partitions=eras)
-    records = LoadContext(asked.spark, asked.table, asked.lake).log.controls()
+    records = asked.context().log.controls()
     assert late_for_closed(asked.table, asked.lake, records) == {}
     content[day(2)] = [*CONTENT[day(2)], former("late", "2", 4)]
     assert late_for_closed(asked.table, asked.lake, records) == {day(2): "2 rows"}

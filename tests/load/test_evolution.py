@@ -124,7 +124,7 @@ def declare(spark: SparkSession, tmp_path: Path) -> Callable[..., Loaded]:
 
 
 def context(table: Loaded) -> LoadContext:
-    return LoadContext(table.spark, table.table, table.lake, run_id="a-run")
+    return table.context(run_id="a-run")
 
 
 @pytest.mark.parametrize("case", CASES, ids=told_as)
@@ -246,7 +246,7 @@ def test_an_audit_that_cannot_be_written_stops_no_load(declare: Callable[..., Lo
     assert audit is not None
     audit.delete()  # it lacks the last entry now
     last = declare(contract=model(value=TEXT, extra=TEXT, another=TEXT))
-    ensure_tables(LoadContext(last.spark, last.table, last.lake, info=said.append))
+    ensure_tables(last.context(info=said.append))
     assert [line.partition(":")[0] for line in said] == ["items"]
     assert "another added, which the audit does not record" in said[0]
     assert lake_differences(last.table, last.lake) == []

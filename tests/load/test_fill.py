@@ -70,7 +70,7 @@ def table(spark: SparkSession, folder: Path, contract: type, version: str, kind:
 
 
 def fill(loaded: Loaded, number: int) -> LoadReport:
-    return fill_window(loaded.spark, loaded.table, loaded.lake, window_of(loaded.table.partitions_def, day(number)))
+    return fill_window(loaded.context(), window_of(loaded.table.partitions_def, day(number)))
 
 
 def log_of(loaded: Loaded, *more: str) -> list[Any]:

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from incload_assets.assets import Masked
+from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import window_of
@@ -103,7 +104,7 @@ def test_a_fill_that_is_refused_changes_no_row_and_no_window_record(
 
         window, before = window_of(table.table.partitions_def, day(number)), seen()
         with pytest.raises(error, match=told):
-            fill_window(spark, table.table, table.lake, window)
+            fill_window(LoadContext(spark, table.table, table.lake), window)
         assert seen() == before
 
     for options, use in OTHER_USES.values():
@@ -114,7 +115,7 @@ def test_a_fill_that_is_refused_changes_no_row_and_no_window_record(
         check(at(Channel, code_version="2", **options), 1, DeclarationError, told)
     never = r"items 2026-01-05: it was never loaded\. Rule: .*Remedy: load it: incload load items --partitions"
     check(new, 5, IncrementalLoadError, never)
-    undo_window(spark, new.table, new.lake, window_of(new.table.partitions_def, day(2)), Undo(actor="ada"))
+    undo_window(LoadContext(spark, new.table, new.lake), window_of(new.table.partitions_def, day(2)), Undo(actor="ada"))
     held = (
         r"items 2026-01-02: it is held by ada .*Rule: .*held windows alone\. Remedy: release it first: incload release"
     )

@@ -7,6 +7,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.window_records import window_records_of
 from incload_assets.load.hold import hold_window
 from incload_assets.load.range_fences import not_merged
@@ -33,7 +34,9 @@ def test_a_table_lacks_what_was_merged_after_it_was_copied_and_nothing_else(
     table.content[day(2)] = [item("b", "new", 9, day=day(2))]
     table.load(2, run_id="run 3")
     window = table.table.window_of(day(1))
-    assert hold_window(spark, table.table, table.lake, window, actor="a test", because="a test") is not None
+    assert (
+        hold_window(LoadContext(spark, table.table, table.lake), window, actor="a test", because="a test") is not None
+    )
     assert lacking(table) == []
     shutil.rmtree(table.uri)
     shutil.copytree(tmp_path / "older", table.uri)

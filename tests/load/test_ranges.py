@@ -39,7 +39,7 @@ def all_of_them(windows: Sequence[Window]) -> set[str]:
 
 
 def together(table: Loaded, *numbers: int, info: Callable[[str], None] = lambda _: None) -> dict[str, LoadReport]:
-    context = LoadContext(table.spark, table.table, table.lake, info=info)
+    context = table.context(info=info)
     reports = load_first_windows(context, [window(n) for n in numbers], all_of_them)
     return {report.window.key: report for some in reports for report in some}
 

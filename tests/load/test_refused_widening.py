@@ -29,7 +29,7 @@ def refused(wide: Loaded) -> str:
     before = wide.versions()
     for _ in range(2):
         with pytest.raises(SchemaMismatch) as error:
-            ensure_tables(LoadContext(wide.spark, wide.table, wide.lake))
+            ensure_tables(wide.context())
     assert wide.versions() == before
     assert chain_of(wide.lake).entries == []
     return str(error.value)

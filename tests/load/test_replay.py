@@ -13,11 +13,11 @@ from incload_assets.change_log.window_records import WindowRecord, window_record
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.table import Quarantine
 from incload_assets.declaration.window import window_of
-from incload_assets.load import landing_again as module
+from incload_assets.load import revision as module
 from incload_assets.load.load import LoadReport
 from incload_assets.load.replay import replay_window, unreplayable
 from incload_assets.progress.audit import audit_uri
-from incload_assets.progress.request_tags import REPLAY_TAG
+from incload_assets.progress.run_tags import REPLAY_TAG
 from incload_assets.recovery.replay_jobs import replay_requests
 from incload_assets.sources.debezium.debezium import Debezium
 from incload_assets.sources.files.files import Files
@@ -121,7 +121,7 @@ def table(spark: SparkSession, folder: Path, contract: type, kind: str, version:
 
 
 def replay(loaded: Loaded, number: int) -> LoadReport:
-    return replay_window(loaded.spark, loaded.table, loaded.lake, window_of(loaded.table.partitions_def, day(number)))
+    return replay_window(loaded.context(), window_of(loaded.table.partitions_def, day(number)))
 
 
 def log_of(loaded: Loaded) -> list[Any]:

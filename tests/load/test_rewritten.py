@@ -12,7 +12,6 @@ from pyspark.sql import SparkSession
 from incload_assets.assets import Append, Changes, Files, Merge, Quarantine
 from incload_assets.change_log import rewrite
 from incload_assets.change_log.commit import bare_fence
-from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.payloads import payloads_read_at
 from incload_assets.declaration.window import window_of
 from incload_assets.ingest import ingest as module
@@ -77,11 +76,11 @@ def test_a_landing_that_rows_were_added_to_can_be_undone_after_its_log_is_rewrit
     files.table(SMALL, "1", **was).load(1)
     loose = files.table(model(n=INT), "2", **was)
     window = window_of(loose.table.partitions_def, day(1))
-    replay_window(loose.spark, loose.table, loose.lake, window)  # the file of a stays where it is
+    replay_window(loose.context(), window)  # the file of a stays where it is
     assert loose.rows("id") == {("a",), ("b",)}
     after = files.table(version="3", **now)
     after.load(2)
-    undo_window(after.spark, after.table, after.lake, window, Undo("2", because="a test"))
+    undo_window(after.context(), window, Undo("2", because="a test"))
     assert after.rows("id") == {("a",), ("c",)}
 
 
@@ -93,7 +92,7 @@ def test_a_log_that_is_rewritten_keeps_its_payloads_no_longer(files: DailyFiles,
     before.load(1)
     read_at, rows = ages(before), before.log("rejected", "id", "_payload")
     after = files.table(version="2", **now)
-    ensure_tables(LoadContext(after.spark, after.table, after.lake))
+    ensure_tables(after.context())
     assert ages(after) == read_at
     assert after.log("rejected", "id", "_payload") == rows
 
@@ -104,7 +103,7 @@ def test_a_change_that_leaves_a_new_column_unset_is_not_added_while_the_others_a
     files.deliver(1, {"id": "a", "n": 1})
     files.table(SMALL, "1", **PARTIAL).load(1)
     more = files.table(model(n=INT, more=TEXT), "2", **PARTIAL)
-    load, write = LoadContext(more.spark, more.table, more.lake), rewrite.write_parquet
+    load, write = more.context(), rewrite.write_parquet
 
     def write_late(*arguments: Any) -> None:
         write(*arguments)
@@ -221,6 +220,6 @@ def test_the_history_of_a_contract_tells_types_that_loads_have_widened(files: Da
     files.deliver(1, {"id": "a", "n": 1})
     narrow, wide = files.table(SMALL, "1"), files.table(model(n=LONG), "2", evolution=WIDEN)
     narrow.load(1)
-    ensure_tables(LoadContext(wide.spark, wide.table, wide.lake))
+    ensure_tables(wide.context())
     told = [(one.place, one.what) for one in contract_history(wide.table, wide.lake) if one.did == "WRITE"]
     assert sorted(told) == [(place, "type widened: n int → bigint") for place in ("log", "table")]

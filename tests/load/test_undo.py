@@ -22,9 +22,8 @@ from tests.support.tables import GoodItem, Loaded, day, item, make
 SOMEBODY = Undo(actor="somebody", because="wrong prices")
 
 
-def undone(table: Loaded, number: int, undo: Undo = SOMEBODY, **options: Any) -> LoadReport:
-    window = window_of(table.table.partitions_def, day(number))
-    return undo_window(table.spark, table.table, table.lake, window, undo, **options)
+def undone(table: Loaded, number: int, undo: Undo = SOMEBODY, **of_run: Any) -> LoadReport:
+    return undo_window(table.context(**of_run), window_of(table.table.partitions_def, day(number)), undo)
 
 
 @pytest.fixture
@@ -99,7 +98,7 @@ def test_an_undo_that_was_killed_before_its_merge_is_completed_by_the_next_load(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr("incload_assets.load.undo.apply_changes", die)
+        patch.setattr("incload_assets.load.revision.apply_changes", die)
         with pytest.raises(Killed):
             undone(table, 1)
     assert ("1", "BAD", 5) in table.rows()
@@ -168,13 +167,13 @@ def test_a_window_that_is_only_held_is_refused_until_its_source_changes_or_it_is
     table: Loaded,
 ) -> None:
     window = window_of(table.table.partitions_def, day(1))
-    hold = hold_window(table.spark, table.table, table.lake, window, actor="ada", because="looks wrong")
+    hold = hold_window(table.context(), window, actor="ada", because="looks wrong")
     assert hold is not None and (hold.undone, hold.returned_to) == (0, 2)
-    assert hold_window(table.spark, table.table, table.lake, window, actor="bob", because="once more") is None
+    assert hold_window(table.context(), window, actor="bob", because="once more") is None
     with pytest.raises(WindowHeld, match=r"held by ada since .*: looks wrong"):
         table.load(1)
     assert table.load(1, if_held="release").control.hold is None
-    hold_window(table.spark, table.table, table.lake, window, actor="ada", because="looks wrong")
+    hold_window(table.context(), window, actor="ada", because="looks wrong")
     assert undone(table, 1).control.hold is not None
     assert table.rows() == {("1", "a", 1), ("2", "b", 1), ("3", "C", 3)}
     table.content[day(1)] = [item("1", "corrected", 6)]

@@ -68,11 +68,11 @@ def amounts(table: Loaded) -> dict[int, str]:
 
 def undone(table: Loaded, number: int, before: str = "last") -> LoadReport:
     window = window_of(table.table.partitions_def, day(number))
-    return undo_window(table.spark, table.table, table.lake, window, Undo(before, actor="ada"))
+    return undo_window(table.context(), window, Undo(before, actor="ada"))
 
 
 def replayed(table: Loaded, number: int) -> LoadReport:
-    return replay_window(table.spark, table.table, table.lake, window_of(table.table.partitions_def, day(number)))
+    return replay_window(table.context(), window_of(table.table.partitions_def, day(number)))
 
 
 def next_of(table: Loaded, number: int) -> list[int]:
@@ -123,7 +123,7 @@ def test_an_undo_after_a_replay_gives_what_the_window_held_before_the_replay(
 
     # an undo that was killed before its merge; the checkpoint of the replay has the same fingerprint
     with monkeypatch.context() as killed:
-        killed.setattr("incload_assets.load.undo.apply_changes", die)
+        killed.setattr("incload_assets.load.revision.apply_changes", die)
         with pytest.raises(Killed):
             undone(corrected, 5)
     checkpoint = Checkpoint(again.control.fingerprint, clean=True)

@@ -16,7 +16,6 @@ from incload_assets.assets import (
     Merge,
     Snapshot,
 )
-from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.window import window_of
 from incload_assets.delta.tables import schema_of
 from incload_assets.ingest import ingest as module
@@ -123,13 +122,13 @@ def test_a_table_that_becomes_wider_goes_on_as_one_that_was_wide_from_the_beginn
 
     def undone(number: int, before: str) -> Callable[[Loaded], Any]:
         undo = Undo(before, because="a test")
-        return lambda table: undo_window(table.spark, table.table, table.lake, window(number), undo)
+        return lambda table: undo_window(table.context(), window(number), undo)
 
     twins = Twins(files, options)
     begun(twins)
     twins.widen()
     go_on(twins)
-    replay_window(twins.table.spark, twins.table.table, twins.table.lake, window(2))
+    replay_window(twins.table.context(), window(2))
     assert twins.table.log("rejected", "_window") == []
     twins.compare(1, 2, 3)
     twins.each(undone(1, "2"))
@@ -145,7 +144,7 @@ def test_a_table_that_becomes_wider_goes_on_as_one_that_was_wide_from_the_beginn
 @pytest.mark.parametrize("kind", COMPACTED)
 def test_a_log_is_compacted_after_it_became_wider_and_before_the_table_does(files: DailyFiles, kind: str) -> None:
     def compacted(table: Loaded, until: int) -> int:
-        load, at = LoadContext(table.spark, table.table, table.lake), datetime(2026, 1, until, tzinfo=UTC)
+        load, at = table.context(), datetime(2026, 1, until, tzinfo=UTC)
         ensure_log(load)
         return compact(load, at, lambda keys: {one: r.fingerprint for one, r in load.log.controls().items()}).removed
 
@@ -155,7 +154,8 @@ def test_a_log_is_compacted_after_it_became_wider_and_before_the_table_does(file
     twins.each(lambda table: compacted(table, 2))
     go_on(twins)
     replay_window(
-        twins.table.spark, twins.table.table, twins.table.lake, window_of(twins.table.table.partitions_def, day(2))
+        twins.table.context(),
+        window_of(twins.table.table.partitions_def, day(2)),
     )
     twins.compare()
     assert compacted(twins.table, 4) == compacted(twins.fresh, 4)
@@ -177,7 +177,7 @@ def test_rows_that_former_code_has_staged_do_not_come_into_a_log_that_was_widene
 
     def commit_late(*arguments: Any, **options: Any) -> bool:
         monkeypatch.setattr(module, "commit", commit)
-        ensure_tables(LoadContext(twins.table.spark, twins.table.table, twins.table.lake))
+        ensure_tables(twins.table.context())
         return commit(*arguments, **options)
 
     monkeypatch.setattr(module, "commit", commit_late)

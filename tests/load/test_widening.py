@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from incload_assets.assets import Changes, Evolution, Files, Merge, Quarantine
+from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.contract_of import adaptation_of, stored_as
 from incload_assets.declaration.window import window_of
 from incload_assets.delta import tables
@@ -85,7 +86,11 @@ def test_what_was_before_can_be_undone_and_is_reconciled_in_the_wider_type(spark
     content[day(2)] = [item("c", "z", 5_000_000_000)]
     wide.load(2)
     assert wide.rows() == {("a", "y", 2), ("c", "z", 5_000_000_000)}
-    undo_window(spark, wide.table, wide.lake, window_of(wide.table.partitions_def, day(1)), Undo("2", because="a test"))
+    undo_window(
+        LoadContext(spark, wide.table, wide.lake),
+        window_of(wide.table.partitions_def, day(1)),
+        Undo("2", because="a test"),
+    )
     assert wide.rows() == {("a", "x", 1), ("b", "x", 1), ("c", "z", 5_000_000_000)}
     assert wide.load(2).evidence.pending == 0
 

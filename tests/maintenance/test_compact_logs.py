@@ -33,7 +33,7 @@ def declared(spark: SparkSession, folder: Path, content: dict[str, list[Record]]
 
 def compacted(table: Loaded, *, until: datetime = SINCE_DAY_3, busy: Collection[str] = ()) -> Compaction:
     """Compact, with every window at rest that is not busy."""
-    context = LoadContext(table.spark, table.table, table.lake)
+    context = table.context()
 
     def at_rest(keys: Collection[str]) -> Mapping[str, str]:
         return {key: control.fingerprint for key, control in context.log.controls().items() if key not in busy}

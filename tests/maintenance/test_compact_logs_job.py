@@ -9,8 +9,8 @@ import dagster as dg
 import pytest
 
 from incload_assets.assets import Merge
-from incload_assets.load.compacted import REWRITE_COMPACTED_TAG
 from incload_assets.maintenance.compact_logs import COMPACT_LOGS
+from incload_assets.progress.run_tags import REWRITE_COMPACTED_TAG
 from resources.settings import Settings
 from tests.support.guest_table import House, guest, house, job_of, key
 

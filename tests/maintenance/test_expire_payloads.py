@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.payloads import payloads_read_at
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.window import window_of
-from incload_assets.load import replay as replay_module
+from incload_assets.load import revision as revision_module
 from incload_assets.load.undo import Undo, undo_window
 from incload_assets.maintenance import expire_payloads as module
 from incload_assets.maintenance import vacuum as vacuum_module
@@ -59,7 +58,7 @@ def deliver(folder: Path, rows: list[dict[str, Any]], name: str = "a", number: i
 def expire(items: Loaded, older_than: datetime | None = None) -> PayloadsExpired:
     """Removes payloads; by default all."""
     at = windows.now() + timedelta(minutes=1) if older_than is None else older_than
-    return expire_payloads(LoadContext(items.spark, items.table, items.lake), at)
+    return expire_payloads(items.context(), at)
 
 
 def rejected(items: Loaded) -> dict[str, str | None]:
@@ -102,7 +101,7 @@ def test_after_a_vacuum_no_file_of_the_lake_has_the_bytes(
     monkeypatch.setattr(vacuum_module, "SHORTEST", timedelta(0))
     properties = "'delta.deletedFileRetentionDuration' = 'interval 0 seconds'"
     items.spark.sql(f"ALTER TABLE {items.lake.sql_name(log_uri(items))} SET TBLPROPERTIES ({properties})")
-    vacuum(LoadContext(items.spark, items.table, items.lake), everything=True)
+    vacuum(items.context(), everything=True)
     assert holds(tmp_path / "lake", SECRET) == []
 
 
@@ -208,14 +207,14 @@ def test_a_load_that_commits_first_is_neither_lost_nor_doubled(
 def test_a_replay_that_has_read_before_a_removal_lands_each_row_once(
     items: Loaded, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commit, done = replay_module.commit, []
+    commit, done = revision_module.commit, []
 
     def after_a_removal(*arguments: Any, **options: Any) -> bool:
         if not done:
             done.append(expire(items))
         return commit(*arguments, **options)
 
-    monkeypatch.setattr(replay_module, "commit", after_a_removal)
+    monkeypatch.setattr(revision_module, "commit", after_a_removal)
     wide = declared(spark, tmp_path, Wide, "2")
     assert replay(wide, 1).control.rejected == 0 and done[0].rows == 2
     assert wide.log("rejected", "id") == []
@@ -228,7 +227,7 @@ def test_a_former_landing_whose_files_were_rewritten_can_still_be_returned_to(it
     loaded_again(items, items.spark, tmp_path)  # its former landing names files that stay in the log
     expire(items, between)
     window = window_of(items.table.partitions_def, day(1))
-    undo_window(items.spark, items.table, items.lake, window, Undo(because="to see"))
+    undo_window(items.context(), window, Undo(because="to see"))
     assert items.rows("id") == {("1",)}
     assert set(rejected(items)) == {"2", "3"} and SECRET in str(rejected(items)["2"])
     assert expire(items, between).rows == 2  # what came back has its age, too

@@ -76,7 +76,7 @@ class Real:
         self.known = {fingerprint: content for content, (_, fingerprint) in self.held.items()}
         records = {w.key: self.held[model.case.windows[name][0]][0] for name, w in self.windows.items()}
         self.table = make(None, folder, records, **self.declared)  # type: ignore[arg-type]  # each run has its own
-        self.context = LoadContext(self.table.spark, self.table.table, self.table.lake)
+        self.context = self.table.context()
         self.runs: list[Run | None] = [None] * len(self.state.runs)
         self.zombies: list[Run] = []
         self.checkpoints: dict[str, Content] = {}
@@ -126,7 +126,7 @@ class Real:
                 )
                 context, chosen = self.context, name in self.model.case.chosen
                 report = load.load_window(
-                    spark, context.table, context.lake, window, checkpoint=known, rewrite_compacted=chosen
+                    LoadContext(spark, context.table, context.lake), window, checkpoint=known, rewrite_compacted=chosen
                 )
                 self._checkpoint(report, name)
 

@@ -11,7 +11,7 @@ from incload_assets.monitoring.collect import collect
 from incload_assets.progress.audit import FAILED, AuditEntry, record
 from incload_assets.progress.audit_chain import chain_of
 from incload_assets.progress.audit_once import record_once
-from incload_assets.progress.request_tags import BECAUSE_TAG, RELEASE_TAG, STARTED_BY_TAG, UNDO_TAG
+from incload_assets.progress.run_tags import BECAUSE_TAG, RELEASE_TAG, STARTED_BY_TAG, UNDO_TAG
 from resources.lake import Lake
 from resources.settings import Settings
 from tests.support.guest_table import House, guest, house, key

@@ -12,7 +12,7 @@ import pytest
 from incload_assets.monitoring.collect import collect, reason_of
 from incload_assets.monitoring.load_row import LoadRow
 from incload_assets.monitoring.loads_table import LoadsTable
-from incload_assets.progress.request_tags import ATTEMPT_TAG, FILL_TAG, RELEASE_TAG, REPLAY_TAG, UNDO_TAG
+from incload_assets.progress.run_tags import ATTEMPT_TAG, FILL_TAG, RELEASE_TAG, REPLAY_TAG, UNDO_TAG
 from resources.settings import Settings
 from tests.support.guest_table import House, guest, house, key
 

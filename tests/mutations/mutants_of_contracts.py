@@ -46,7 +46,7 @@ MUTANTS_OF_CONTRACTS = [
     Mutant("evolution: a fill does not guess what the function makes", CONVERGENCE, "load.fill:_refuse_other_uses",
            "if not (made or in_conditions or in_order):", "if True:",
            (f"{FILL}what_the_function_makes_of_a_new_column_is_not_guessed",)),
-    Mutant("evolution: a fill speaks for the present code only if that is proven", EXPLAIN, "load.fill:_land_once",
+    Mutant("evolution: a fill speaks for the present code only if that is proven", EXPLAIN, "load.fill:_land",
            "is_present = before.code_version in _versions_without(table, names)", "is_present = True",
            (f"{FILL}a_window_is_judged_by_the_present_code_if_that_differs_by_the_columns_alone",)),
     Mutant("evolution: types whose values get another text", CONVERGENCE, "delta.wider_types:_holds_text",

@@ -28,7 +28,7 @@ FIRST = window_of(DAYS, day(1))
 
 
 def context(table: Loaded) -> LoadContext:
-    return LoadContext(table.spark, table.table, table.lake)
+    return table.context()
 
 
 def only_land(table: Loaded, window: Window) -> None:

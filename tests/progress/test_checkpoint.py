@@ -8,15 +8,8 @@ import dagster as dg
 import pytest
 
 from incload_assets.progress import checkpoint
-from incload_assets.progress.checkpoint import (
-    LOADS_NOTHING,
-    PARTITION_TAG,
-    RANGE_END_TAG,
-    RANGE_START_TAG,
-    Checkpoint,
-    checkpoint_of,
-    untried,
-)
+from incload_assets.progress.checkpoint import Checkpoint, checkpoint_of, untried
+from incload_assets.progress.run_tags import LOADS_NOTHING, PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
 from tests.support.tables import DAYS, day
 
 ITEMS = dg.AssetKey("items")

@@ -87,7 +87,7 @@ def write(table: Loaded, rows: DataFrame, *, files: int = 1) -> None:
 
 
 def context(table: Loaded) -> LoadContext:
-    return LoadContext(table.spark, table.table, table.lake)
+    return table.context()
 
 
 def random_content(case: Case) -> Content:

@@ -16,8 +16,8 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.checks.freshness import freshness
 from incload_assets.checks.gaps import gaps
 from incload_assets.progress.audit import AuditEntry, audit_uri, record
-from incload_assets.progress.process import PROCESS_TAG, process_tags
-from incload_assets.progress.request_tags import TABLE_TAG
+from incload_assets.progress.process import process_tags
+from incload_assets.progress.run_tags import PROCESS_TAG, TABLE_TAG
 from incload_assets.progress.status import table_status
 from incload_assets.recovery.doctor import Disagreement, examine_lake, examine_table, in_one
 from incload_assets.recovery.jobs_doctor import care_jobs

@@ -244,11 +244,11 @@ def stays_erased(
 
     window = table.table.window_of(key_of(again))
     is_right()
-    undo_window(table.spark, table.table, table.lake, window, Undo(actor="somebody"))
+    undo_window(table.context(), window, Undo(actor="somebody"))
     for mark in marks:
         assert remains(table.lake.root, mark) == []
     table.load(window.key, if_held="release")
-    replay_window(table.spark, table.table, table.lake, window)
+    replay_window(table.context(), window)
     loaded(table, *content)
     is_right()
     write(folder / "all", {again: [*content[again], *late]})
@@ -300,7 +300,7 @@ def test_a_fill_after_an_erasure_counts_the_erased_records(tmp_path: Path, decla
     write(tmp_path / "all", {1: [order("a", ANNA, 1, note=MARK), order("b", BERT, 2, note="by hand")]})
     erase(loaded(declared("all"), 1))
     table = declared("all", contract=WithNote, code_version="2")
-    report = fill_window(table.spark, table.table, table.lake, window_of(table.table.partitions_def, day(1)))
+    report = fill_window(table.context(), window_of(table.table.partitions_def, day(1)))
     assert (report.evidence.rows_read, report.evidence.erased) == (2, 1)
     assert table.rows("id", "note") == {("b", "by hand")}
     assert remains(table.lake.root) == []
@@ -342,7 +342,7 @@ def test_a_former_landing_without_the_person_can_still_be_returned_to(tmp_path: 
     assert (made.is_proven, made.landings[1]) == (True, 0)
     assert table.rows("id") == {("b",), ("c",)}
     assert plan_undo(table.table, table.lake, None, Undo(since.isoformat())) == []
-    undo_window(table.spark, table.table, table.lake, window_of(table.table.partitions_def, day(1)), Undo("2"))
+    undo_window(table.context(), window_of(table.table.partitions_def, day(1)), Undo("2"))
     assert table.rows("id") == {("b",)}
     assert remains(table.lake.root) == []
 
@@ -353,7 +353,7 @@ def test_an_undo_to_deletes_of_the_persons_keys_counts_them_as_erased(tmp_path: 
     write(tmp_path / "all", {2: [order("g", BERT, 23)]})
     assert erase(loaded(table, 2)).is_proven
     undo = Undo(actor="somebody")
-    report = undo_window(table.spark, table.table, table.lake, window_of(table.table.partitions_def, day(2)), undo)
+    report = undo_window(table.context(), window_of(table.table.partitions_def, day(2)), undo)
     assert (report.evidence.rows_read, report.evidence.erased, report.evidence.pending) == (2, 1, 0)
     assert table.rows("id") == {("b",)}
 

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.assets import Changes, FullReload, Merge, Overwrite, Upstream, derived_asset, incremental_asset
 from incload_assets.assets.incremental import table_of
+from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.subject import Subject
 from incload_assets.declaration.table import Quarantine
 from incload_assets.load.undo import undo_window
@@ -189,7 +190,7 @@ def test_a_person_is_gone_from_all_tables_and_what_is_derived_without_a_subject_
     [per_person] = [each for each in shop.tables if each.table.name == "per_person"]
     with shop.open():
         window = per_person.table.window_of(day(1))
-        undo_window(spark, per_person.table, per_person.lake, window, Undo())
+        undo_window(LoadContext(spark, per_person.table, per_person.lake), window, Undo())
         assert per_person.rows() == oracle.rows()["per_person"]
         per_person.load(1, if_held="release")
     late = placed([*LATE])

@@ -15,6 +15,7 @@ from dagster._core.test_utils import create_run_for_test  # has no public name
 from pyspark.errors import PySparkException
 
 from incload_assets.ingest import ingest as ingest_module
+from incload_assets.load import revision as revision_module
 from incload_assets.progress.audit_chain import chain_of
 from incload_assets.progress.pause import pause_of
 from incload_assets.recovery import erase as erase_module
@@ -61,7 +62,7 @@ def dying(at: int, function: Callable[..., Any]) -> Callable[..., Any]:
 DEATHS = {
     "before the barrier": (erase_module, "raise_barrier", 1),
     "after a landing": (rows_module, "apply_changes", 2),
-    "after a merge": (rows_module, "commit", 2),
+    "after a merge": (revision_module, "commit", 2),
     "before merges are called off": (rows_module, "_call_off_all_merges", 1),
     "between the versions of table and log": (erase_module, "remove_old_versions", 2),
     "before the proof": (erase_module, "decisions_uri", 1),

@@ -10,7 +10,6 @@ import pandera.pyspark as pa
 import pyspark.sql.types as T
 import pytest
 
-from incload_assets.change_log.context import LoadContext
 from incload_assets.contract.protection import Hashed
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.eras import Era
@@ -185,7 +184,7 @@ def test_a_person_is_gone_from_a_compacted_log(tmp_path: Path, declared: Declare
     table, oracle = prepared(declared, tmp_path, content, right, **options)
 
     def compacted(until: int) -> int:
-        load = LoadContext(table.spark, table.table, table.lake)
+        load = table.context()
         at = datetime(2026, 1, until, tzinfo=UTC)
         return compact(load, at, lambda keys: {one: r.fingerprint for one, r in load.log.controls().items()}).removed
 

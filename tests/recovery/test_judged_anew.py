@@ -9,7 +9,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from incload_assets.assets import Changes, Files, Quarantine
-from incload_assets.change_log.context import LoadContext
 from incload_assets.load.replay import replay_window
 from incload_assets.monitoring.rows.decide import decide_where
 from incload_assets.recovery.judged_anew import JudgedAnew, judge_anew
@@ -19,7 +18,7 @@ LOOSE = Quarantine(max_share=0.5)
 
 
 def of(table: Loaded, last: int = 10) -> JudgedAnew:
-    return judge_anew(LoadContext(table.spark, table.table, table.lake), last)
+    return judge_anew(table.context(), last)
 
 
 class DailyFiles:
@@ -131,7 +130,7 @@ def test_a_row_that_people_accepted_stays_accepted_and_one_without_its_record_is
     table.load(1)
     entry, _ = decide_where(table.spark, table.table, table.lake, "accept", "an exception", text="value: ")
     assert entry is not None
-    replay_window(table.spark, table.table, table.lake, table.table.window_of(day(1)))
+    replay_window(table.context(), table.table.window_of(day(1)))
     assert table.rows("id") == {("a",), ("b",)}
     found = of(table)
     assert (found.accepted, found.decided, found.refused, found.rejected, found.passing) == (1, 1, 0, 1, 0)

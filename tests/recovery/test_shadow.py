@@ -14,7 +14,7 @@ from tests.support.tables import GoodItem, Item, Loaded, day, item, make
 
 
 def of(table: Loaded) -> Shadow:
-    return shadow(LoadContext(table.spark, table.table, table.lake))
+    return shadow(table.context())
 
 
 def test_the_same_code_makes_the_same_table_and_other_code_is_told_by_key_and_column(

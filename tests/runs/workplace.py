@@ -15,8 +15,7 @@ from dagster._core.launcher import WorkerStatus
 from dagster._core.workspace.context import WorkspaceProcessContext, WorkspaceRequestContext
 from dagster._core.workspace.load_target import WorkspaceFileTarget, WorkspaceLoadTarget
 
-from incload_assets.progress.process import PROCESS_TAG
-from incload_assets.progress.run_tags import own_tag
+from incload_assets.progress.run_tags import PROCESS_TAG, own_tag
 from resources.local_servers.supervisor import Record, SupervisedFolder
 
 CONFIG = {

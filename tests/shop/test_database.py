@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from incload_assets.assets.incremental import table_of
+from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.checks.source_comparison import table_evidence
 from incload_assets.declaration.table import Table
@@ -150,7 +151,7 @@ def test_the_loaded_table_equals_the_one_in_the_database(home: Path, spark: Spar
     def load() -> dict[str, Row]:
         days = {row["updated_at"].astimezone(UTC).date() for row in in_the_database().values()}
         for day in sorted(days):
-            load_window(spark, table, lake, window_of(table.partitions_def, day.isoformat()))
+            load_window(LoadContext(spark, table, lake), window_of(table.partitions_def, day.isoformat()))
         delta = lake.delta(lake.table_uri(["prices"]))
         assert delta is not None
         rows = [{c: row[c] for c in table.columns} for row in delta.to_pyarrow_dataset().to_table().to_pylist()]
@@ -190,7 +191,7 @@ def test_the_journal_is_loaded_entry_by_entry_each_once(home: Path, spark: Spark
 
     def loaded() -> list[tuple[Any, ...]]:
         first = window_of(table.partitions_def, table.partitions_def.get_partition_keys()[0])
-        load_window(spark, table, lake, first)
+        load_window(LoadContext(spark, table, lake), first)
         delta = lake.delta(lake.table_uri(["price_changes"]))
         assert delta is not None
         rows = sorted(delta.to_pyarrow_table().to_pylist(), key=lambda row: row["change_id"])

@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from incload_assets.assets.incremental import table_of
+from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.contract.protection import Masked
 from incload_assets.declaration.table import Table
@@ -62,7 +63,7 @@ def arrive(shop: Shop, name: str, until: datetime) -> list[str]:
 
 
 def load(spark: SparkSession, table: Table, partition: str) -> None:
-    load_window(spark, table, Lake.of(Settings()), window_of(table.partitions_def, partition))
+    load_window(LoadContext(spark, table, Lake.of(Settings())), window_of(table.partitions_def, partition))
 
 
 def rows_of(table: Table) -> list[Row]:
@@ -275,7 +276,7 @@ def test_a_derived_sample_table_is_what_its_source_tables_make(
         found = detected(derived.source, name, windows, landed, lake=lake)
         for window in windows:
             if window.key in found and found[window.key].fingerprint != marks.get(window.key):
-                load_window(spark, derived, lake, window)
+                load_window(LoadContext(spark, derived, lake), window)
 
     assert by_key(rows_of(derived), derived.changes.keys) == fold(*(shop.expected(table).values() for table in of))
 

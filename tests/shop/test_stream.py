@@ -19,6 +19,7 @@ from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import SparkSession
 
 from incload_assets.assets.incremental import table_of
+from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import known_windows, window_of
@@ -199,10 +200,10 @@ def test_loaded_as_they_come_the_events_and_the_days_made_of_them_are_what_the_s
     for minutes in (65, 65):
         shop.advance(minutes=minutes)
         for window in changed(events, lake, datetime.now(UTC)):
-            load_window(spark, events, lake, window_of(events.partitions_def, window))
+            load_window(LoadContext(spark, events, lake), window_of(events.partitions_def, window))
         asked.append(changed(days, lake, shop.now))
         for window in sorted(asked[-1]):
-            load_window(spark, days, lake, window_of(days.partitions_def, window))
+            load_window(LoadContext(spark, days, lake), window_of(days.partitions_def, window))
 
     assert asked == [{"2026-01-12-00:00"}, {"2026-01-12-00:00", "2026-01-12-01:00"}]
     loaded = rows_of(events, lake)

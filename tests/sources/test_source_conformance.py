@@ -19,7 +19,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.assets import Dropped, Freshness, Hashed, Quarantine, incremental_asset
-from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.source import EXTRACTED_COLUMNS, PRESENT, SKIPPED, Position
 from incload_assets.declaration.window import Window, first_window, window_of
 from incload_assets.ingest.protect import token
@@ -181,7 +180,7 @@ def test_personal_values_of_any_source_are_in_no_file_of_the_lake_and_rows_are_t
     [(payload,)] = table.log("rejected", "_payload")
     assert json.loads(payload)["id"] == hashed(marker + UNTYPABLE["id"])
     if not unreplayable(table.table):
-        replay_window(table.spark, table.table, table.lake, windows(case, [3])[0])
+        replay_window(table.context(), windows(case, [3])[0])
         assert len(table.log("rejected", "_payload")) == 1 and table.rows() == wanted
 
 
@@ -298,7 +297,7 @@ def test_the_table_is_what_the_source_holds_whatever_the_loads_and_what_the_sour
     assert "unknown" in payload and "3000000000" in payload
     assert source["file"] and source["row"] is not None
 
-    context = LoadContext(table.spark, table.table, table.lake)
+    context = table.context()
     rest = windows(case, [1, 2, 4])
     done = load_first_windows(context, rest, lambda ws: {w.key for w in ws})
     assert {report.window.key for reports in done for report in reports} == {window.key for window in rest}

@@ -37,7 +37,7 @@ from incload_assets.declaration.window import Window, window_of
 from incload_assets.monitoring.load_row import LoadRow
 from incload_assets.monitoring.loads_table import LoadsTable
 from incload_assets.progress.observed import Observed, source_sensor_name
-from incload_assets.progress.request_tags import TABLE_TAG
+from incload_assets.progress.run_tags import TABLE_TAG
 from incload_assets.progress.verdicts import AT
 from resources.errors import SourceUnavailable
 from resources.lake import Lake

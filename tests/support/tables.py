@@ -69,6 +69,13 @@ def item(id: str | None, value: str | None, seq: int | None, op: str = "u", **mo
     return {"id": id, "value": value, "seq": None if seq is None else str(seq), "op": op, **more}
 
 
+Info = Callable[[str], None]
+
+
+def _no_info(_: str) -> None:
+    pass
+
+
 @dataclass
 class Loaded:
     """A table under test."""
@@ -78,15 +85,19 @@ class Loaded:
     lake: Lake
     content: dict[str, list[Record]]
 
-    def load(self, window: int | str, **options: Any) -> LoadReport:
+    def context(self, **of_run: Any) -> LoadContext:
+        """The load context of a run."""
+        return LoadContext(self.spark, self.table, self.lake, **of_run)
+
+    def load(self, window: int | str, *, run_id: str = "", info: Info = _no_info, **options: Any) -> LoadReport:
         """Load the window of a day, or of a partition key."""
         key = window if isinstance(window, str) else day(window)
-        return load_window(self.spark, self.table, self.lake, window_of(self.table.partitions_def, key), **options)
+        return load_window(self.context(run_id=run_id, info=info), window_of(self.table.partitions_def, key), **options)
 
     def replay(self, report: LoadReport) -> LoadReport:
         """Load a window again that was checkpointed cleanly."""
         checkpoint = Checkpoint(report.control.fingerprint, clean=True)
-        return load_window(self.spark, self.table, self.lake, report.window, checkpoint=checkpoint)
+        return load_window(self.context(), report.window, checkpoint=checkpoint)
 
     @property
     def uri(self) -> str:
@@ -111,7 +122,7 @@ class Loaded:
 
     def written_by_another(self, rows: list[tuple[Any, ...]]) -> None:
         """Append rows that are in no change log, to the table that a load would make."""
-        ensure_tables(LoadContext(self.spark, self.table, self.lake))
+        ensure_tables(self.context())
         frame = self.spark.createDataFrame(rows, self.table.schema)
         frame.write.format("delta").mode("append").save(self.uri)
 

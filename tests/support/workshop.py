@@ -21,9 +21,9 @@ from incload_assets.change_log.log import ChangeLog
 from incload_assets.code_location import incremental_definitions
 from incload_assets.declaration.source import Absent
 from incload_assets.declaration.table import Table
-from incload_assets.progress.checkpoint import DATA_VERSION_TAG, FAILURE_TAG
+from incload_assets.progress.checkpoint import DATA_VERSION_TAG
 from incload_assets.progress.progress import progress_of
-from incload_assets.progress.run_tags import own_tags
+from incload_assets.progress.run_tags import FAILURE_TAG, own_tags
 from resources.lake import Lake
 from resources.settings import Settings
 from tests.support.window_records import land

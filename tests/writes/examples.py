@@ -123,7 +123,7 @@ class Run:
         past = self.past.get(number, [])
         former = next((content for content in reversed(past) if content != past[-1]), None)
         table = self.table
-        undo_window(table.spark, table.table, table.lake, self._window(number), Undo(actor="somebody"))
+        undo_window(table.context(), self._window(number), Undo(actor="somebody"))
         if former is None:
             self.loaded.pop(day(number), None)
         else:

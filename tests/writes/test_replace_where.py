@@ -78,7 +78,7 @@ def test_news_of_one_partition_replace_it_in_one_commit_and_the_materialization_
     assert report.merged == Merged(inserted=1, updated=1, deleted=1, rewrites=1)
     assert table.rows("id", "value", "seq") == RIGHT
     assert others <= table.files()
-    told = metadata_of(spark, table.table, table.lake, [report])[day(2)]
+    told = metadata_of(LoadContext(spark, table.table, table.lake), [report])[day(2)]
     assert told["commit"].value == "atomic rewrite of a part"
 
 
@@ -95,7 +95,7 @@ def test_a_rewrite_can_be_switched_off_and_is_not_made_where_the_change_feed_wou
     assert last_commit(table)["operation"] == "MERGE"
     assert report.merged == Merged(inserted=1, updated=1, deleted=1)
     assert table.rows("id", "value", "seq") == RIGHT
-    told = metadata_of(spark, table.table, table.lake, [report])[day(2)]
+    told = metadata_of(LoadContext(spark, table.table, table.lake), [report])[day(2)]
     assert told["commit"].value == "MERGE"
 
 

@@ -13,8 +13,8 @@ from incload_assets.declaration.table import Table
 from incload_assets.monitoring.rows.decide import decide_where, fix_row, parsed, take_back
 from incload_assets.monitoring.rows.row_key import key_of
 from incload_assets.progress.audit import actor_of
-from incload_assets.progress.checkpoint import LOADS_NOTHING
 from incload_assets.progress.confirmed import confirm_field, expect_confirmed, named
+from incload_assets.progress.run_tags import LOADS_NOTHING
 from resources.wording import several
 
 _JOBS: dict[Kind, tuple[str, str]] = {

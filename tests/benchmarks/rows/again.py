@@ -99,7 +99,7 @@ class _Undone:
 
     def undo(self, number: int) -> None:
         table, window = self.loads.table, self.loads.reports[number].window
-        done = undo_window(table.spark, table.table, table.lake, window, Undo(actor="benchmark"))
+        done = undo_window(table.context(), window, Undo(actor="benchmark"))
         assert done.merged.updated
         self.loads.reports[number] = done
 

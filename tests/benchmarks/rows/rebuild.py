@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import dagster as dg
 
-from incload_assets.change_log.context import LoadContext
 from incload_assets.recovery.rebuild import rebuild as rebuilt
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.contest import Contest
@@ -24,7 +23,7 @@ def rebuild(bench: Bench) -> Iterator[Comparison]:
     def prove(_: int) -> None:
         with dg.DagsterInstance.local_temp() as instance:
             began = time.perf_counter()
-            found = rebuilt(LoadContext(table.spark, table.table, table.lake), instance)
+            found = rebuilt(table.context(), instance)
             longest.append(time.perf_counter() - began)
         assert (len(found.proven), found.refused) == (windows, {})
 

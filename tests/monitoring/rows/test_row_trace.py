@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from incload_assets.assets import Append, DeleteInsert, Fold, FullReload, History, Merge, Overwrite, Snapshot
+from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.table import Quarantine
 from incload_assets.declaration.window import window_of
@@ -244,10 +245,10 @@ def test_an_extract_whose_first_load_was_undone_decides_nothing(
     table.content |= {day(1): [item("a", "x", 1)], day(2): [item("a", "y", 2)], day(3): [item("a", "z", 3)]}
     for number in (1, 2, 3):
         table.load(number)
-    undo_window(spark, table.table, table.lake, window_of(DAYS, day(3)), Undo())
+    undo_window(LoadContext(spark, table.table, table.lake), window_of(DAYS, day(3)), Undo())
     found = traced(table, "id=a")
     assert (found.agrees, [change.fate for change in found.changes]) == (True, ["superseded", "in effect"])
-    undo_window(spark, table.table, table.lake, window_of(DAYS, day(2)), Undo())
+    undo_window(LoadContext(spark, table.table, table.lake), window_of(DAYS, day(2)), Undo())
     table.load(3, if_held="release")
     found = traced(table, "id=a")
     assert (found.agrees, [change.fate for change in found.changes]) == (True, ["superseded", "in effect"])

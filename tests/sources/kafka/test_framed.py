@@ -144,7 +144,7 @@ def test_framed_messages_are_read_as_the_same_without_frames(
     kept = table(spark, tmp_path / "other", source, Looser, quarantine=Quarantine(max_share=0.5))
     kept.load(1)
     assert ("d", "soon") in kept.rows("id", "seq"), "payloads are kept without frames, as they are read"
-    replay_window(spark, orders.table, orders.lake, orders.table.window_of(day(1)))
+    replay_window(LoadContext(spark, orders.table, orders.lake), orders.table.window_of(day(1)))
     assert sorted(orders.log("rejected", "_reasons", "_payload")) == rejected
 
 
