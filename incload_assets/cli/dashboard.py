@@ -17,9 +17,9 @@ def dashboard(
 ) -> None:
     """Serve the three dashboards as a page: what is late, what fails, where the time goes.
 
-    The page needs neither Grafana nor Prometheus nor the internet. It also has a page for each table and for each run.
-    Nobody has to log in: with another `--host` than this machine's own, everybody who reaches the port can read it.
-    Ctrl-C ends it.
+    The page needs neither Grafana nor Prometheus nor the internet. It also has a page for each table, with a form that
+    traces a row, and for each run, and serves the documentation below `/docs/`. Nobody has to log in: with another
+    `--host` than this machine's own, everybody who reaches the port can read it. Ctrl-C ends it.
 
     - **Writes:** loads that ended meanwhile, into the lake's table `_loads`.
     - **Spark:** not started.

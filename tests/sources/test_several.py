@@ -17,6 +17,7 @@ from incload_assets.change_log.log import ChangeLog
 from incload_assets.checks.source_comparison import content_of, log_content, source_rows
 from incload_assets.declaration.source import DetectRequest, Position, Source
 from incload_assets.declaration.window import window_of
+from incload_assets.sources.kafka.kafka import Kafka
 from incload_assets.sources.window_bounds import WindowBounds
 from resources.errors import DeclarationError
 from resources.lake import Lake
@@ -59,6 +60,14 @@ def test_a_full_extract_with_changes_on_top_gives_one_table_in_any_order(
     places = {source["file"] for (source,) in table.log("upsert", "_source")}
     assert places == {"changes: changes/2026-01-01.json", "full: full/2026-01-02.csv",
                       "changes: changes/2026-01-02.json", "changes: changes/2026-01-03.json"}  # fmt: skip
+
+
+def test_records_are_counted_by_source_and_topic_partition_if_every_source_can_count_them() -> None:
+    topic = {"fingerprint": "t", "detail": {"offsets": {"0": [3, 10], "11": [0, 5]}}, "summary": ""}
+    position = Position("p", {"sources": {"full": topic, "changes": topic}}, "")
+    counted = Several({"full": Kafka("shop", "all"), "changes": Kafka("shop", "new")})
+    assert counted.records_in(position) == {"full 0": 7, "full 11": 5, "changes 0": 7, "changes 11": 5}
+    assert Several({"full": FULL, "changes": Kafka("shop", "new")}).records_in(position) is None
 
 
 def test_a_window_waits_for_the_sources_that_are_not_declared_empty(landing: Path) -> None:

@@ -21,7 +21,7 @@ def lag(facts: TableFacts, at: datetime) -> Markup | None:
         late, target = records > slo.lag_records, f"up to {number(slo.lag_records)}"
         rows.append(["records", right(number(records), worrying=late), right(target), since(seen.time, at)])
         behind = sorted(seen.waiting_by_part.items(), key=lambda item: -item[1])
-        rows += [[f"topic partition {part}", right(number(count)), right(""), ""] for part, count in behind]
+        rows += [[_named(part), right(number(count)), right(""), ""] for part, count in behind]
     if slot is not None and "bytes_kept" in slot.values:
         kept, target = float(slot.values["bytes_kept"]), f"up to {size(slo.slot_bytes)}"
         cell = right(size(kept), worrying=kept > slo.slot_bytes)
@@ -29,3 +29,11 @@ def lag(facts: TableFacts, at: datetime) -> Markup | None:
     if not rows:
         return None
     return section("Lag", listing("Lag", ["not read by a load", "now", "target", "seen"], rows, fold="lag"))
+
+
+def _named(part: str) -> str:
+    """A topic partition, after the name of its source if the table has several; some of these have no partitions."""
+    source, _, partition = part.rpartition(" ")
+    if not partition.isdecimal():
+        return part
+    return f"{source}: topic partition {partition}".removeprefix(": ")

@@ -260,6 +260,7 @@ def test_a_table_says_how_far_it_is_behind_by_topic_partition_and_what_its_targe
         "topic partition 0 1.1 M",
         "topic partition 11 100,000",
     ]
+    assert lag(9, {"full": 2, "changes 3": 7})[1:] == ["changes: topic partition 3 7", "full 2"]
     slot = Check(passed=True, severity="WARN", at=NOW, values={"bytes_kept": 48_000_000})
     assert lag(None, {}, headroom=slot) == ["log kept for the replication slot 48.0 MB up to 1.0 GB now"]
 

@@ -56,7 +56,7 @@ def test_a_slot_says_how_much_more_may_be_written_until_it_is_dropped(server: Po
     server.run("shop", "SELECT pg_create_logical_replication_slot('debezium', 'pgoutput')")
     write(server, 20)
     free = SLOT.headroom("orders")
-    assert (free.left, free.read) == (1, False) and free.kept is not None and free.kept > 20_000_000
+    assert (free.left, free.read) == (1, False) and 15_000_000 < (free.kept or 0) < 60_000_000
     assert free.says.endswith(" MB of log, limited only by the disk; nothing reads it now")
     with reading(server):
         assert SLOT.headroom("orders").says.endswith(" MB of log, limited only by the disk")
