@@ -40,9 +40,9 @@ def check(
             bad = "[red]failed[/]" if one.severity is AssetCheckSeverity.ERROR else "[yellow]warning[/]"
             grid.add_row(one.check_name, "[green]passed[/]" if one.passed else bad, one.description or "")
         screen.print_grid(grid)
-        reasons += dict.fromkeys(str(one.metadata[UNCHECKED].value) for one in found if UNCHECKED in one.metadata)
+        silent = dict.fromkeys(str(one.metadata[UNCHECKED].value) for one in found if UNCHECKED in one.metadata)
+        reasons += [why.removeprefix(f"{wanted.name}: ") for why in silent]
         for reason in reasons:
-            cause = reason.removeprefix(f"{wanted.name}: ")
-            screen.complain(f"{wanted.name}: not all checks were evaluated: {cause}")
+            screen.complain(f"{wanted.name}: not all checks were evaluated: {reason}")
         if reasons or any(not one.passed and one.severity is AssetCheckSeverity.ERROR for one in found):
             raise typer.Exit(1)
