@@ -23,7 +23,7 @@ from tests.support.project_copy import PROJECT
 JOBS = """
 import time
 import dagster as dg
-from incload_assets.progress.run_tags import REQUESTED_PARTITIONS_TAG, SERIALIZED_TAG, TABLE_TAG
+from incload_assets.progress.run_tags import REQUESTED_PARTITIONS_TAG, SERIALIZED_TAG, TABLE_TAG, UPKEEP
 from incload_assets.shop.definitions import advance_shop
 
 @dg.op
