@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from incload_assets.assets import Merge, run
 from incload_assets.declaration.window import window_of
 from incload_assets.ingest import ingest as landing
-from incload_assets.load import load, undo
+from incload_assets.load import load, revision, undo
 from incload_assets.load.undo_plan import Undo
 from incload_assets.writes import append, delete_insert, full_reload, history, merge, overwrite, snapshot
 from incload_assets.writes.plan import MergePlan
@@ -37,12 +37,12 @@ STATEMENTS += [(module, "replace_content") for module in (full_reload, overwrite
 """What sends the one statement of each way of writing; its last argument but the scope is what takes time."""
 
 POINTS: dict[str, tuple[list[tuple[Any, str]], str]] = {
-    "before landing": ([(landing, "commit"), (undo, "commit")], "before"),
+    "before landing": ([(landing, "commit"), (revision, "commit")], "before"),
     "after landing": ([(load, "ingest"), (undo, "_land")], "after"),
     "before merging": (STATEMENTS, "before"),
     "merging": (STATEMENTS, "amid"),
     "after merging": (STATEMENTS, "after"),
-    "after reconciling": ([(load, "apply_changes"), (undo, "apply_changes")], "after"),
+    "after reconciling": ([(load, "apply_changes"), (revision, "apply_changes")], "after"),
     "before the checkpoint": ([(run, "metadata_of")], "after"),
 }
 """Where a load or an undo can be interrupted: modules and functions, and when."""

@@ -5,7 +5,7 @@ from unittest import mock
 
 from incload_assets.assets import History
 from incload_assets.load import apply as applying
-from incload_assets.load import load
+from incload_assets.load import detection
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.contest import Contest, Loads, expect_same
 from tests.benchmarks.pairs import Comparison
@@ -25,7 +25,7 @@ def tuning(bench: Bench) -> Iterator[Comparison]:
             side.write(number)
 
     def untuned(number: int) -> None:
-        with mock.patch.object(load, "tune_ingest"), mock.patch.object(applying, "tune_plan"):
+        with mock.patch.object(detection, "tune_ingest"), mock.patch.object(applying, "tune_plan"):
             plain.load(number)
 
     found = bench.compare("small load, tuned / untuned", tuned.load, untuned, prepare=write, sizes=tuned.items.sizes)
