@@ -37,7 +37,7 @@ HEALTHY = (
     Question(f"history items {D3}", D3),
     Question(f"undo items -p {D3} --plan", "nothing"),
     Question("undo items --before 2100-01-01 --plan", "items: nothing was loaded since 2100-01-01."),
-    Question("doctor", "tables examined: Dagster, logs, tables and lake agree"),
+    Question("doctor", "examined: Dagster, logs, tables and lake agree"),
     Question("trace items KEY", "items KEY: the table has the row"),
     Question("quarantine items", "big: not >= 0"),
     Question("check items", "reconciliation passed", changes=RUNS),
