@@ -13,7 +13,6 @@ from pyspark.sql import functions as F
 
 from incload_assets.contract.contract import Contract
 from incload_assets.declaration.declared import Declared
-from incload_assets.declaration.former_source import adapt_former_source
 from incload_assets.declaration.own_fields import OwnField
 from incload_assets.declaration.window import Window
 from incload_assets.delta.sql import union_of
@@ -135,10 +134,6 @@ class Source(ABC):
     positions that earlier loads ingested, by partition key. From these a source derives, for example, the window that a
     file of a flat folder was first assigned to, or the content of a removed file.
     """
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        adapt_former_source(cls)
 
     shows: ClassVar[Shows]
     retains_absent_keys: ClassVar[bool] = False
