@@ -15,8 +15,9 @@ from incload_assets.checks import LIGHT_CHECKS, TABLE_CHECKS, checks_for, reconc
 from incload_assets.checks.kinds import with_runbook
 from incload_assets.cli.docs import sections
 from incload_assets.code_location import incremental_definitions
-from incload_assets.monitoring.metrics import HEARTBEAT, METRICS
+from incload_assets.monitoring.metrics import METRICS
 from incload_assets.monitoring.prometheus.alerts import ALERTS, Alert
+from incload_assets.monitoring.prometheus.exporter import WHOLE
 from resources import errors
 from resources.settings import Settings
 from tests.support.documents import DOCS, Page
@@ -83,7 +84,7 @@ def test_the_description_of_each_check_in_the_ui_ends_with_its_runbook(tmp_path:
 
 
 def test_metrics_errors_and_checks_that_the_page_names_are_there() -> None:
-    metrics = {metric.name for metric in METRICS} | {HEARTBEAT}
+    metrics = {metric.name for metric in METRICS} | WHOLE.keys()
     assert {code for code in PAGE.code if re.fullmatch(r"incload_[a-z_]+", code)} - metrics == set()
     named = {code for code in PAGE.code if re.fullmatch(r"(?:[A-Z][a-z]+){2,}", code)}
     others = {"QueryByTime", "Several"} | {alert.name for alert in ALERTS}
