@@ -185,15 +185,18 @@ class _Collector:
     def _logged(self, bare: Iterable[Table], known: set[tuple[str, str]]) -> Iterator[LoadRow]:
         """The windows of the logs that no event tells about, of tables of which ``_loads`` has nothing (any more).
 
-        The log of a table that cannot be read is read by a later collection.
+        What a run of this instance has landed is left out, as the run records its load itself when it has ended. The
+        log of a table that cannot be read is read by a later collection.
         """
         faults = Faults(self.lake)
         for table in bare:
             records: Mapping[str, WindowRecord] = {}
             with faults.of(table):
                 records = ChangeLog(table, self.lake).controls()
+            here = self._runs({record.run_id for record in records.values()})
             for key, record in records.items():
-                window = self._window(table, key) if (table.name, key) not in known else None
+                is_told = (table.name, key) in known or record.run_id in here
+                window = None if is_told else self._window(table, key)
                 if window is not None:
                     yield LoadRow(
                         **self._about(table, window, None, record.run_id),

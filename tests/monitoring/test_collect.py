@@ -9,11 +9,14 @@ from threading import Barrier, Thread
 import dagster as dg
 import pytest
 
+from incload_assets.change_log.context import LoadContext
+from incload_assets.load.load import load_window
 from incload_assets.monitoring.collect import collect, reason_of
 from incload_assets.monitoring.load_row import LoadRow
 from incload_assets.monitoring.loads_table import LoadsTable
 from incload_assets.progress.run_tags import ATTEMPT_TAG, FILL_TAG, RELEASE_TAG, REPLAY_TAG, UNDO_TAG
 from resources.settings import Settings
+from resources.spark.resource import open_session
 from tests.support.guest_table import House, guest, house, key
 
 
@@ -102,6 +105,16 @@ def test_a_lost_history_is_made_again_from_events_and_logs(tmp_path: Path, spark
         assert [(r.window, r.rows_read, r.fingerprint, r.run_id) for r in again] == [
             (r.window, r.rows_read, r.fingerprint, r.run_id) for r in before
         ]
+
+
+def test_what_a_run_has_landed_is_no_load_before_the_run_records_it(tmp_path: Path, spark_settings: Settings) -> None:
+    with house(tmp_path, spark_settings) as h, open_session(spark_settings) as spark:
+        h.deliver(1, guest("1"))
+        run = h.instance.add_run(dg.DagsterRun("loads"))
+        load_window(LoadContext(spark, h.table, h.lake, run.run_id), h.table.window_of(key(1)))
+        assert collect(h.instance, [h.table], h.lake) == 0
+        h.instance.delete_run(run.run_id)
+        assert collect(h.instance, [h.table], h.lake) == 1
 
 
 def test_events_of_an_instance_that_was_wiped_are_not_mistaken_for_known_ones(
