@@ -66,7 +66,7 @@ class Revision:
 
     @property
     def waits_for_removals(self) -> bool:
-        """Whether removals of a compaction may still come; an attempt that replaces changes returns False then."""
+        """True if a compaction may still remove changes, so that an attempt to replace changes has to return False."""
         return self.before is not None and self.before.compacted_at is not None and not self.held_off
 
     def ingestion(self, before: WindowRecord) -> Ingestion:

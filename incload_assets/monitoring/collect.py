@@ -56,7 +56,7 @@ def collect(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, e
         emit: Called with the new rows before they are appended: what it does may be repeated, but is never left out.
 
     Returns:
-        The number of rows appended; 0 as long as the audit is damaged, of which they are recorded in the same turn.
+        The number of rows appended; 0 as long as the audit is damaged, where people's runs are recorded first.
 
     Raises:
         SparkUnavailable, IncrementalLoadError: The lake's object store does not answer, or refuses.

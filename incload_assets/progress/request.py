@@ -36,7 +36,7 @@ _NO_REASON = "-"
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What a run is to do with partitions of a table.
+    """A request to a run: what to do with partitions of a table, and why.
 
     Args:
         action: ``load`` them from their source; ``undo`` their loads; ``release`` them, if they are held, and load

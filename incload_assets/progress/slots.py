@@ -1,4 +1,4 @@
-"""Who holds the slots of Dagster's pools and of its run queue, and who waits for one."""
+"""The runs that hold slots of Dagster's pools and of its run queue, and the runs that wait for one."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -95,7 +95,7 @@ def slot_runs(instance: dg.DagsterInstance, run_ids: Iterable[str]) -> dict[str,
 
 
 def work_of(run: dg.DagsterRun) -> tuple[str, str]:
-    """What a run loads: the table, and a partition key or a range."""
+    """The work of a run: the table that it loads, and a partition key or a range."""
     selected = sorted(key.to_user_string() for key in run.asset_selection or ())
     request = Request.from_tags(run.tags)
     window = f"{request.first}..{request.last}" if request.first != request.last else request.first

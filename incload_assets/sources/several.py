@@ -252,7 +252,7 @@ class Several(Source):
         return all(of is not None and self.sources[name].settled(of) for name, of in parts.items())
 
     def records_in(self, position: Position) -> Mapping[str, int] | None:
-        """Those of all sources, by source and topic partition; None if one does not know them."""
+        """The records of all sources, by source and topic partition; None if a source does not know them."""
         found: dict[str, int] = {}
         for name, source in self.sources.items():
             if (of := _of(position, name)) is not None:

@@ -87,7 +87,7 @@ def cut(file: Path) -> None:
 
 
 def shorten(file: Path) -> None:
-    """As a torn write leaves it that ends with a line."""
+    """A commit as a torn write leaves it that ends with a line."""
     file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
 
 

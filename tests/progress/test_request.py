@@ -1,4 +1,4 @@
-"""What a run is asked for comes back from its tags as it was given."""
+"""A request to a run comes back from its tags as it was given."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Who holds the slots of pools and of the run queue, and who waits for one."""
+"""The runs that hold slots of pools and of the run queue, and the runs that wait for one."""
 
 from datetime import UTC, datetime
 

@@ -36,7 +36,7 @@ def slots_in(view: View, links: Links) -> Markup:
 
 
 def _at_slot(run: SlotRun, *, waits: bool) -> Child:
-    """Whether a run holds a slot or waits for it; one that has ended and holds it is marked."""
+    """The state of a run at a slot: it holds it or waits for it; a run that has ended and holds it is marked."""
     if waits or not run.over:
         return "waits" if waits else "holds it"
     return element("strong", marked(f"holds it. {run.over}"), class_="worry")
