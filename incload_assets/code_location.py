@@ -11,27 +11,27 @@ from incload_assets.automation import orphaned_runs, source_sensor
 from incload_assets.checks import LIGHT_CHECKS, TABLE_CHECKS, check_names, checks_for
 from incload_assets.checks.reconciliation_schedules import reconciliation_schedules
 from incload_assets.declaration.table import Table
+from incload_assets.erasure.erase_job import erase_job
 from incload_assets.load.undo_plan import LAST
 from incload_assets.maintenance import JOBS
 from incload_assets.maintenance.jobs import schedule_of
 from incload_assets.monitoring.channels import channels
 from incload_assets.monitoring.notify_sensor import notify_sensor
-from incload_assets.monitoring.rows.decision_jobs import decision_jobs
 from incload_assets.monitoring.telemetry.sensor import loads_sensor
+from incload_assets.platform.errors import DeclarationError
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.resource import SparkResource
 from incload_assets.progress.observed import source_sensor_name
 from incload_assets.progress.request import Request, request_of
 from incload_assets.progress.run_tags import BECAUSE_TAG, UPKEEP
-from incload_assets.recovery.adopt_job import adopt_job
-from incload_assets.recovery.erase_job import erase_job
-from incload_assets.recovery.jobs import BACKUP_CRON, backup_job, rebuild_job
-from incload_assets.recovery.jobs_doctor import care_jobs
-from incload_assets.recovery.plan_job import plan_job
-from incload_assets.recovery.replay_jobs import fill_jobs, replay_jobs, replay_sensor
-from incload_assets.recovery.shadow_job import shadow_job
-from resources.errors import DeclarationError
-from resources.lake import Lake
-from resources.settings import Settings
-from resources.spark.resource import SparkResource
+from incload_assets.quarantine.decision_jobs import decision_jobs
+from incload_assets.quarantine.replay_jobs import fill_jobs, replay_jobs, replay_sensor
+from incload_assets.restore.adopt_job import adopt_job
+from incload_assets.restore.jobs import BACKUP_CRON, backup_job, rebuild_job
+from incload_assets.restore.jobs_doctor import care_jobs
+from incload_assets.what_if.plan_job import plan_job
+from incload_assets.what_if.shadow_job import shadow_job
 
 RECONCILIATION = "check_reconciliation"
 BY_HAND = {

@@ -10,9 +10,9 @@ import dagster as dg
 
 from incload_assets import tables
 from incload_assets.code_location import incremental_definitions
+from incload_assets.platform.errors import DeclarationError
+from incload_assets.platform.settings import Settings
 from incload_assets.shop.definitions import shop_definitions
-from resources.errors import DeclarationError
-from resources.settings import Settings
 
 SAMPLES = f"{tables.__name__}.retail"
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.jars import DELTA
 from incload_assets.progress import run_tags
-from resources.settings import Settings
-from resources.spark.jars import DELTA
 from tests.support.documents import PAGES, PROJECT
 
 TOP_LEVEL = {
@@ -85,9 +85,9 @@ ROOMS = (
     "incload_assets.declaration",
     "incload_assets.contract",
     "incload_assets.delta",
-    "resources.samples",
-    "resources.spark",
-    "resources.local_servers",
+    "incload_assets.platform.samples",
+    "incload_assets.platform.spark",
+    "incload_assets.platform.local_servers",
     "resources",
 )
 """The rooms from top to bottom: a file imports only its own room and rooms below it."""
@@ -230,7 +230,7 @@ def test_rows_stay_in_spark_on_the_load_path(files: list[Path]) -> None:
 
 
 def test_rows_of_the_lake_are_chosen_by_values_in_one_place(files: list[Path]) -> None:
-    """A dataset of deltalake leaves out files by statistics that prove nothing; see ``resources/lake_rows.py``."""
+    """A dataset of deltalake leaves out files by statistics that prove nothing; see ``platform/lake_rows.py``."""
     of_deltalake = re.compile(r"to_pyarrow_dataset|QueryBuilder|to_pyarrow_table\([^)]*\b(?:filters|partitions)=")
     chosen = [
         str(path)
@@ -238,7 +238,7 @@ def test_rows_of_the_lake_are_chosen_by_values_in_one_place(files: list[Path]) -
         if path.suffix == ".py" and path.parts[0] in ("incload_assets", "resources") and path.name != "lake_rows.py"
         if of_deltalake.search(path.read_text())
     ]
-    assert not chosen, f"use rows_where of resources.lake_rows instead of deltalake's datasets: {chosen}"
+    assert not chosen, f"use rows_where of incload_assets.platform.lake_rows instead of deltalake's datasets: {chosen}"
 
 
 def test_one_module_spells_the_tags_of_runs(files: list[Path]) -> None:

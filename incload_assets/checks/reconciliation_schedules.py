@@ -18,7 +18,7 @@ from incload_assets.checks.registry import step_name
 from incload_assets.declaration.slo import Criticality
 from incload_assets.declaration.table import Table
 from incload_assets.load.faults import Faults, unheard
-from resources.lake import Lake
+from incload_assets.platform.lake import Lake
 
 WINDOWS_PER_RUN = 50
 """Most windows that one run compares."""

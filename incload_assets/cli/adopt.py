@@ -29,10 +29,10 @@ def adopt(
     from incload_assets.change_log.context import LoadContext
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project
-    from incload_assets.recovery.adopt import adopt as adopted
-    from resources.lake import Lake
-    from resources.settings import Settings
-    from resources.spark.resource import SparkResource
+    from incload_assets.platform.lake import Lake
+    from incload_assets.platform.settings import Settings
+    from incload_assets.platform.spark.resource import SparkResource
+    from incload_assets.restore.adopt import adopt as adopted
 
     verbose: bool = ctx.obj
     with open_project() as project:

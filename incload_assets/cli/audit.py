@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from resources.wording import several
+from incload_assets.platform.wording import several
 
 
 def audit(
@@ -38,11 +38,11 @@ def audit(
     from incload_assets.declaration.window import now
     from incload_assets.load.faults import unreadable_tables
     from incload_assets.monitoring.telemetry.emitters import collect_and_send
+    from incload_assets.platform.lake import Lake
+    from incload_assets.platform.settings import Settings
     from incload_assets.progress.audit import FAILED
     from incload_assets.progress.audit_chain import chain_of, chosen
     from incload_assets.progress.pause import parse_since
-    from resources.lake import Lake
-    from resources.settings import Settings
 
     with open_project() as project:
         lake, name = Lake.of(Settings()), project.table(table).name if table else None

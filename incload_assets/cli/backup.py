@@ -24,10 +24,10 @@ def backup(
     """
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project
+    from incload_assets.platform.lake import Lake
+    from incload_assets.platform.settings import Settings
     from incload_assets.progress.audit import AuditEntry, record
     from incload_assets.progress.backup import back_up
-    from resources.lake import Lake
-    from resources.settings import Settings
 
     with open_project() as project:
         done = back_up(project.instance, to or Settings().backups_root, keep)
@@ -57,11 +57,11 @@ def restore_instance(
 
     from incload_assets.cli import screen
     from incload_assets.cli.folder import enter_project
+    from incload_assets.platform.lake import Lake
+    from incload_assets.platform.settings import Settings
+    from incload_assets.platform.wording import several
     from incload_assets.progress.audit import AuditEntry, record
     from incload_assets.progress.backup import replaced_by, restore
-    from resources.lake import Lake
-    from resources.settings import Settings
-    from resources.wording import several
 
     given = file.absolute()
     enter_project()

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from incload_assets.cli.confirm import Yes, confirm
-from resources.errors import IncrementalLoadError
+from incload_assets.platform.errors import IncrementalLoadError
 
 
 def compact(
@@ -30,10 +30,10 @@ def compact(
     from incload_assets.cli.runs import free_from_killed_runs, run_compaction
     from incload_assets.declaration.window import now
     from incload_assets.maintenance.compact_logs import at_rest_in, plan_compaction
-    from resources.lake import Lake
-    from resources.settings import Settings
-    from resources.spark.resource import SparkResource
-    from resources.wording import several
+    from incload_assets.platform.lake import Lake
+    from incload_assets.platform.settings import Settings
+    from incload_assets.platform.spark.resource import SparkResource
+    from incload_assets.platform.wording import several
 
     verbose: bool = ctx.obj
     with open_project() as project:

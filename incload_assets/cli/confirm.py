@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from resources.errors import IncrementalLoadError
+from incload_assets.platform.errors import IncrementalLoadError
 
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; for scripts.")]
 """The option of each command that asks."""

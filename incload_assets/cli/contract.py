@@ -94,9 +94,9 @@ def diff(
     from incload_assets.contract.differences import differences
     from incload_assets.declaration.contract_of import contract_of
     from incload_assets.load.evolution import lake_differences
-    from resources.errors import IncrementalLoadError
-    from resources.lake import Lake
-    from resources.settings import Settings
+    from incload_assets.platform.errors import IncrementalLoadError
+    from incload_assets.platform.lake import Lake
+    from incload_assets.platform.settings import Settings
 
     if replay is not None and not table:
         raise IncrementalLoadError(
@@ -155,9 +155,9 @@ def unknown(
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project
     from incload_assets.cli.status_view import as_iso
+    from incload_assets.platform.lake import Lake
+    from incload_assets.platform.settings import Settings
     from incload_assets.progress.schema_findings import look_at_schema
-    from resources.lake import Lake
-    from resources.settings import Settings
 
     with open_project() as project:
         wanted = project.table(table)
@@ -202,10 +202,10 @@ def history(
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project
     from incload_assets.cli.status_view import as_iso
-    from incload_assets.monitoring.contract_history import contract_history
+    from incload_assets.history.contract_history import contract_history
     from incload_assets.monitoring.telemetry.emitters import collect_and_send
-    from resources.lake import Lake
-    from resources.settings import Settings
+    from incload_assets.platform.lake import Lake
+    from incload_assets.platform.settings import Settings
 
     with open_project() as project:
         lake, wanted = Lake.of(Settings()), project.table(table)

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from incload_assets.change_log.context import LoadContext
 from incload_assets.cli import screen
 from incload_assets.declaration.table import Table
-from incload_assets.recovery.judged_anew import JudgedAnew, judge_anew
-from resources.lake import Lake
-from resources.settings import Settings
-from resources.spark.resource import SparkResource
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.resource import SparkResource
+from incload_assets.what_if.contract_replay import JudgedAnew, judge_anew
 
 
 def judged_anew(tables: Iterable[Table], last: int) -> dict[str, JudgedAnew]:

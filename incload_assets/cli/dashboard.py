@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from resources.errors import IncrementalLoadError
+from incload_assets.platform.errors import IncrementalLoadError
 
 
 def dashboard(
@@ -33,11 +33,11 @@ def dashboard(
     from incload_assets.cli import screen
     from incload_assets.cli.dev_steps import require_free
     from incload_assets.cli.project import open_project
+    from incload_assets.history.loads_table import LoadsTable
     from incload_assets.monitoring.dashboard.page_server import PageServer, looks
     from incload_assets.monitoring.dashboard.parts import Links
-    from incload_assets.monitoring.loads_table import LoadsTable
-    from resources.lake import Lake
-    from resources.settings import Settings
+    from incload_assets.platform.lake import Lake
+    from incload_assets.platform.settings import Settings
 
     links = Links(_address(dagster_url))
     require_free(host, port, "dashboard")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from resources.errors import IncrementalLoadError
+from incload_assets.platform.errors import IncrementalLoadError
 
 DAY = timedelta(days=1)
 
@@ -33,9 +33,9 @@ def demo(
     from incload_assets.cli.project import open_project
     from incload_assets.cli.runs import free_from_killed_runs
     from incload_assets.declaration.window import now
+    from incload_assets.platform.settings import Settings
     from incload_assets.shop import Shop
     from incload_assets.shop.plan import FEEDS
-    from resources.settings import Settings
 
     verbose: bool = ctx.obj
     with open_project() as project:

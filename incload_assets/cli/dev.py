@@ -29,7 +29,7 @@ def dev(
     from incload_assets.cli.dagster_process import DagsterProcess
     from incload_assets.cli.dev_steps import attend, in_background, prepare_spark, require_free
     from incload_assets.cli.folder import enter_project
-    from resources.settings import Settings
+    from incload_assets.platform.settings import Settings
 
     began = time.monotonic()
     root = enter_project()

@@ -16,10 +16,10 @@ from incload_assets.cli.dagster_process import DagsterProcess
 from incload_assets.cli.java_offer import java_or_offer
 from incload_assets.cli.telling import Telling
 from incload_assets.declaration.window import now
-from resources.errors import IncrementalLoadError
-from resources.progress import tell
-from resources.settings import Settings
-from resources.spark.jars import jar_paths
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.progress import tell
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.jars import jar_paths
 
 LOOK_SECONDS = 2.0
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from resources.wording import several
+from incload_assets.platform.wording import several
 
 
 def doctor(
@@ -33,11 +33,11 @@ def doctor(
     from incload_assets.cli.partition_keys import shown
     from incload_assets.cli.project import open_project
     from incload_assets.declaration.window import now
+    from incload_assets.platform.lake import Lake
+    from incload_assets.platform.settings import Settings
     from incload_assets.progress.audit import AuditEntry, record
     from incload_assets.progress.lake_identity import adopt_lake as adopt
-    from incload_assets.recovery.doctor import examine
-    from resources.lake import Lake
-    from resources.settings import Settings
+    from incload_assets.restore.doctor import examine
 
     with open_project() as project:
         lake, at = Lake.of(Settings()), now()

@@ -37,11 +37,11 @@ def erase(
 
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project
-    from incload_assets.recovery.erase import Eraser
-    from incload_assets.recovery.erasure import Erasure, fingerprints_of
-    from resources.lake import Lake
-    from resources.settings import Settings
-    from resources.spark.resource import SparkResource
+    from incload_assets.erasure.erase import Eraser
+    from incload_assets.erasure.erasure import Erasure, fingerprints_of
+    from incload_assets.platform.lake import Lake
+    from incload_assets.platform.settings import Settings
+    from incload_assets.platform.spark.resource import SparkResource
 
     verbose: bool = ctx.obj
     value = sys.stdin.readline().rstrip("\n") if value == "-" else value

@@ -44,11 +44,11 @@ def fix(
     from incload_assets.cli.partition_keys import chosen
     from incload_assets.cli.project import open_project
     from incload_assets.cli.replays import replay_partitions
-    from incload_assets.monitoring.rows.decide import fix_row, parsed, take_back
-    from incload_assets.monitoring.rows.row_key import key_of
-    from resources.lake import Lake
-    from resources.settings import Settings
-    from resources.spark.resource import SparkResource
+    from incload_assets.platform.lake import Lake
+    from incload_assets.platform.settings import Settings
+    from incload_assets.platform.spark.resource import SparkResource
+    from incload_assets.protection.row_key import key_of
+    from incload_assets.quarantine.decide import fix_row, parsed, take_back
 
     verbose: bool = ctx.obj
     with open_project() as project:
@@ -129,11 +129,11 @@ def _decide(
     from incload_assets.cli.partition_keys import chosen
     from incload_assets.cli.project import open_project
     from incload_assets.cli.replays import replay_partitions
-    from incload_assets.monitoring.rows.decide import decide_where, take_back
-    from resources.lake import Lake
-    from resources.settings import Settings
-    from resources.spark.resource import SparkResource
-    from resources.wording import several, some
+    from incload_assets.platform.lake import Lake
+    from incload_assets.platform.settings import Settings
+    from incload_assets.platform.spark.resource import SparkResource
+    from incload_assets.platform.wording import several, some
+    from incload_assets.quarantine.decide import decide_where, take_back
 
     verbose: bool = ctx.obj
     with open_project() as project:

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any
 
 from incload_assets.cli.folder import enter_project
-from resources.local_servers.command_socket import Command, address, send
+from incload_assets.platform.local_servers.command_socket import Command, address, send
 
 COMMANDS = ("check", "compact", "load", "status", "trace")
 """The commands that need the code location."""

@@ -31,12 +31,12 @@ def history(
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project
     from incload_assets.cli.status_view import as_iso
+    from incload_assets.history.loads_table import LoadsTable
     from incload_assets.load.faults import Faults, expect_readable
     from incload_assets.load.undo_plan import kept_landings
-    from incload_assets.monitoring.loads_table import LoadsTable
     from incload_assets.monitoring.telemetry.emitters import collect_and_send
-    from resources.lake import Lake
-    from resources.settings import Settings
+    from incload_assets.platform.lake import Lake
+    from incload_assets.platform.settings import Settings
 
     with open_project() as project:
         lake, wanted = Lake.of(Settings()), project.table(table)

@@ -9,9 +9,9 @@ from pathlib import Path
 import typer
 
 from incload_assets.cli import screen
-from resources.errors import SparkUnavailable
-from resources.settings import Settings
-from resources.spark.java import JAVA_PACKAGE, java_home
+from incload_assets.platform.errors import SparkUnavailable
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.java import JAVA_PACKAGE, java_home
 
 
 def java_or_offer(settings: Settings) -> Path:

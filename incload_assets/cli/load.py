@@ -65,12 +65,12 @@ def load(
     from incload_assets.cli.project import open_project
     from incload_assets.cli.runs import free_from_killed_runs
     from incload_assets.load.pending import outdated_windows
+    from incload_assets.platform.lake import Lake
+    from incload_assets.platform.settings import Settings
+    from incload_assets.platform.wording import several, some
     from incload_assets.progress.lake_identity import expect_known_lake
     from incload_assets.progress.pause import expect_not_paused
     from incload_assets.progress.request import Request
-    from resources.lake import Lake
-    from resources.settings import Settings
-    from resources.wording import several, some
 
     verbose: bool = ctx.obj
     with open_project() as project:

@@ -16,10 +16,10 @@ from incload_assets.cli.runs import COUNTS, Outcome, free_from_killed_runs, load
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.load.pending import pending_windows
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.progress import shown_by
+from incload_assets.platform.settings import Settings
 from incload_assets.progress.request import A_LOAD, Request
-from resources.lake import Lake
-from resources.progress import shown_by
-from resources.settings import Settings
 
 
 class Loads:

@@ -32,10 +32,10 @@ def metrics(
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project
     from incload_assets.monitoring.prometheus.exporter import Exporter, served
-    from resources.errors import IncrementalLoadError
-    from resources.failures import masked
-    from resources.lake import Lake
-    from resources.settings import Settings
+    from incload_assets.platform.errors import IncrementalLoadError
+    from incload_assets.platform.failures import masked
+    from incload_assets.platform.lake import Lake
+    from incload_assets.platform.settings import Settings
 
     def report(error: Exception | None) -> None:
         if error is None:

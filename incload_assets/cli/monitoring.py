@@ -52,7 +52,7 @@ def render(
     from incload_assets.monitoring.prometheus.alertmanager import Channels, alertmanager
     from incload_assets.monitoring.prometheus.rendered import as_yaml, write
     from incload_assets.monitoring.prometheus.rules import prometheus, rules
-    from resources.settings import Settings
+    from incload_assets.platform.settings import Settings
 
     channels = Channels(
         slack_api_url_file=slack_file,
@@ -79,7 +79,7 @@ def render(
 def _dashboards() -> dict[str, str]:
     """The dashboards as JSON by path."""
     from incload_assets.monitoring.panels import DASHBOARDS
-    from resources.errors import IncrementalLoadError
+    from incload_assets.platform.errors import IncrementalLoadError
 
     try:
         from incload_assets.monitoring.prometheus.grafana import as_grafana

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from incload_assets.declaration.table import Table
-from resources.errors import IncrementalLoadError
+from incload_assets.platform.errors import IncrementalLoadError
 
 RANGE = ".."
 

@@ -30,10 +30,10 @@ def pause(
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project
     from incload_assets.declaration.window import now
+    from incload_assets.platform.lake import Lake
+    from incload_assets.platform.settings import Settings
     from incload_assets.progress.pause import parse_until
     from incload_assets.progress.pause import pause as paused
-    from resources.lake import Lake
-    from resources.settings import Settings
 
     with open_project() as project:
         wanted = project.table(table)
@@ -57,9 +57,9 @@ def resume(
 
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project
+    from incload_assets.platform.lake import Lake
+    from incload_assets.platform.settings import Settings
     from incload_assets.progress.pause import resume as resumed
-    from resources.lake import Lake
-    from resources.settings import Settings
 
     with open_project() as project:
         wanted = project.table(table)

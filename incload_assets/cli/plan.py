@@ -54,11 +54,11 @@ def plan(
     from incload_assets.cli.partition_keys import chosen
     from incload_assets.cli.plan_view import show
     from incload_assets.cli.project import open_project
+    from incload_assets.platform.lake import Lake
+    from incload_assets.platform.settings import Settings
+    from incload_assets.platform.spark.resource import SparkResource
     from incload_assets.progress.audit import AuditEntry, record
-    from incload_assets.recovery.planning import pending_untouched, plan_loads
-    from resources.lake import Lake
-    from resources.settings import Settings
-    from resources.spark.resource import SparkResource
+    from incload_assets.what_if.planning import pending_untouched, plan_loads
 
     verbose: bool = ctx.obj
     with open_project() as project:

@@ -3,9 +3,9 @@
 from rich.markup import escape
 
 from incload_assets.cli import screen
-from incload_assets.recovery.plan_text import ALONE, counts_of, notes_of, pace_of
-from incload_assets.recovery.planned import Plan
-from resources.wording import several
+from incload_assets.platform.wording import several
+from incload_assets.what_if.plan_text import ALONE, counts_of, notes_of, pace_of
+from incload_assets.what_if.planned import Plan
 
 _MARKS = {"nothing to do": "[dim]=[/]", "changes": "[yellow]~[/]", "would stop": "[red]✗[/]"}
 

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from incload_assets.declaration.table import Table
-from incload_assets.recovery.planned import CHANGES, STOPS, Plan
-from incload_assets.recovery.planning import check_plan
-from resources.errors import IncrementalLoadError
-from resources.lake import Lake
-from resources.settings import Settings
-from resources.spark.resource import SparkResource
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.resource import SparkResource
+from incload_assets.what_if.planned import CHANGES, STOPS, Plan
+from incload_assets.what_if.planning import check_plan
 
 
 def planned(table: Table, place: Path) -> list[str]:

@@ -41,7 +41,7 @@ from incload_assets.cli.status import status
 from incload_assets.cli.stop import stop
 from incload_assets.cli.trace import trace
 from incload_assets.cli.undo import release, undo
-from resources.errors import IncrementalLoadError
+from incload_assets.platform.errors import IncrementalLoadError
 
 
 class _Commands(TyperGroup):

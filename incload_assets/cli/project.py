@@ -12,7 +12,7 @@ from incload_assets.assets.incremental import table_of
 from incload_assets.checks.reconciliation import NAME as RECONCILIATION
 from incload_assets.cli.folder import enter_project
 from incload_assets.declaration.table import Table
-from resources.errors import IncrementalLoadError
+from incload_assets.platform.errors import IncrementalLoadError
 
 
 @dataclass(frozen=True)

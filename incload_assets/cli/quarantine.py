@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from resources.wording import several
+from incload_assets.platform.wording import several
 
 TREND = 12
 
@@ -45,11 +45,11 @@ def quarantine(
     from incload_assets.cli.project import open_project
     from incload_assets.cli.quarantine_export import export_rows
     from incload_assets.cli.status_view import as_iso
-    from incload_assets.monitoring.rows.quarantine import quarantine_of
-    from resources.errors import IncrementalLoadError
-    from resources.lake import Lake
-    from resources.settings import Settings
-    from resources.spark.resource import SparkResource
+    from incload_assets.platform.errors import IncrementalLoadError
+    from incload_assets.platform.lake import Lake
+    from incload_assets.platform.settings import Settings
+    from incload_assets.platform.spark.resource import SparkResource
+    from incload_assets.quarantine.quarantine import quarantine_of
 
     if export is not None and export.suffix not in (".csv", ".jsonl"):
         raise IncrementalLoadError(

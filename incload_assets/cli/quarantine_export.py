@@ -8,9 +8,9 @@ from pyspark.sql import SparkSession
 
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.declaration.table import Table
-from incload_assets.monitoring.rows.quarantine import DISCARDED, rejected_rows
+from incload_assets.platform.lake import Lake
 from incload_assets.progress.audit import AuditEntry, record
-from resources.lake import Lake
+from incload_assets.quarantine.quarantine import DISCARDED, rejected_rows
 
 _COLUMNS = ("file", "row", "partition", "reasons", "payload")
 

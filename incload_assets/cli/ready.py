@@ -28,8 +28,8 @@ def ready(
     from incload_assets.declaration.window import now
     from incload_assets.monitoring.facts import gather
     from incload_assets.monitoring.readiness.readiness import Circumstances, verdicts
-    from resources.lake import Lake
-    from resources.settings import Settings
+    from incload_assets.platform.lake import Lake
+    from incload_assets.platform.settings import Settings
 
     with open_project() as project:
         settings, wanted = Settings(), project.table(table)

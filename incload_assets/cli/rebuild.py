@@ -34,11 +34,11 @@ def rebuild(
     from incload_assets.cli.project import open_project
     from incload_assets.declaration.window import now
     from incload_assets.load.faults import Faults, expect_readable
+    from incload_assets.platform.lake import Lake
+    from incload_assets.platform.settings import Settings
+    from incload_assets.platform.spark.resource import SparkResource
     from incload_assets.progress.audit import AuditEntry, record
-    from incload_assets.recovery.rebuild import rebuild as rebuilt
-    from resources.lake import Lake
-    from resources.settings import Settings
-    from resources.spark.resource import SparkResource
+    from incload_assets.restore.rebuild import rebuild as rebuilt
 
     verbose: bool = ctx.obj
     refused = False

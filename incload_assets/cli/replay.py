@@ -33,8 +33,8 @@ def replay(
     from incload_assets.cli.project import open_project
     from incload_assets.cli.replays import replay_partitions
     from incload_assets.load.replay import refuse_unreplayable
-    from resources.lake import Lake
-    from resources.settings import Settings
+    from incload_assets.platform.lake import Lake
+    from incload_assets.platform.settings import Settings
 
     verbose: bool = ctx.obj
     with open_project() as project:

@@ -10,10 +10,10 @@ from incload_assets.cli.loads import run_loads
 from incload_assets.cli.project import Project
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import known_windows
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.wording import several
 from incload_assets.progress.request import Request
-from resources.lake import Lake
-from resources.settings import Settings
-from resources.wording import several
 
 
 def replay_partitions(project: Project, table: Table, keys: Sequence[str], because: str, *, verbose: bool) -> None:

@@ -32,14 +32,14 @@ def reveal(
 
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project
-    from incload_assets.delta.sql import col
-    from incload_assets.monitoring.rows.reveal import revealed, sealed_columns
-    from incload_assets.monitoring.rows.row_key import key_of
+    from incload_assets.platform.errors import IncrementalLoadError
+    from incload_assets.platform.lake import Lake
+    from incload_assets.platform.settings import Settings
+    from incload_assets.platform.spark.resource import SparkResource
+    from incload_assets.platform.sql import col
     from incload_assets.progress.audit import AuditEntry, record
-    from resources.errors import IncrementalLoadError
-    from resources.lake import Lake
-    from resources.settings import Settings
-    from resources.spark.resource import SparkResource
+    from incload_assets.protection.reveal import revealed, sealed_columns
+    from incload_assets.protection.row_key import key_of
 
     with open_project() as project:
         lake, declared = Lake.of(Settings()), project.table(table)

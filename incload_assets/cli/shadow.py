@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from resources.wording import several
+from incload_assets.platform.wording import several
 
 
 def shadow(
@@ -36,12 +36,12 @@ def shadow(
     from incload_assets.cli import screen
     from incload_assets.cli.loads import run_loads
     from incload_assets.cli.project import open_project
-    from incload_assets.recovery.shadow import compare_again
-    from incload_assets.recovery.shadow import drop as dropped
-    from incload_assets.recovery.shadow import shadow as made
-    from resources.lake import Lake
-    from resources.settings import Settings
-    from resources.spark.resource import SparkResource
+    from incload_assets.platform.lake import Lake
+    from incload_assets.platform.settings import Settings
+    from incload_assets.platform.spark.resource import SparkResource
+    from incload_assets.what_if.shadow import compare_again
+    from incload_assets.what_if.shadow import drop as dropped
+    from incload_assets.what_if.shadow import shadow as made
 
     verbose: bool = ctx.obj
     with open_project() as project:

@@ -32,10 +32,10 @@ def silence(
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project
     from incload_assets.declaration.window import now
+    from incload_assets.platform.lake import Lake
+    from incload_assets.platform.settings import Settings
     from incload_assets.progress import silence as silences
     from incload_assets.progress.pause import parse_until
-    from resources.lake import Lake
-    from resources.settings import Settings
 
     if bool(until) == off:
         raise typer.BadParameter("write either --until, for example --until 1h, or --off")

@@ -29,8 +29,8 @@ def slo(
     from incload_assets.monitoring.facts import checks_at, gather
     from incload_assets.monitoring.slis import CHECKS, slis
     from incload_assets.monitoring.telemetry.emitters import collect_and_send
-    from resources.lake import Lake
-    from resources.settings import Settings
+    from incload_assets.platform.lake import Lake
+    from incload_assets.platform.settings import Settings
 
     with open_project() as project:
         lake = Lake.of(Settings())

@@ -23,8 +23,8 @@ def start(
     """
     from incload_assets.cli import screen
     from incload_assets.cli.folder import enter_project
-    from resources.settings import Settings
-    from resources.spark.server import find_or_start
+    from incload_assets.platform.settings import Settings
+    from incload_assets.platform.spark.server import find_or_start
 
     enter_project()
     settings = Settings()
@@ -52,8 +52,8 @@ def stop() -> None:
     """
     from incload_assets.cli import screen
     from incload_assets.cli.folder import enter_project
-    from resources.settings import Settings
-    from resources.spark import server as connect_server
+    from incload_assets.platform.settings import Settings
+    from incload_assets.platform.spark import server as connect_server
 
     enter_project()
     ended = connect_server.stop(Settings())
@@ -72,9 +72,9 @@ def status() -> None:
     """
     from incload_assets.cli import screen
     from incload_assets.cli.folder import enter_project
-    from resources.local_servers.locks import is_held
-    from resources.settings import Settings
-    from resources.spark.server_files import ServerFiles
+    from incload_assets.platform.local_servers.locks import is_held
+    from incload_assets.platform.settings import Settings
+    from incload_assets.platform.spark.server_files import ServerFiles
 
     enter_project()
     settings = Settings()

@@ -33,10 +33,10 @@ def status(
     from incload_assets.declaration.table import Table
     from incload_assets.declaration.window import now
     from incload_assets.load.faults import Faults, expect_readable, unreadable_of_lake
+    from incload_assets.platform.lake import Lake
+    from incload_assets.platform.settings import Settings
     from incload_assets.progress.silence import silence_of, silences
     from incload_assets.progress.status import TableStatus, forgotten_loads, table_status
-    from resources.lake import Lake
-    from resources.settings import Settings
 
     with open_project() as project:
         lake = Lake.of(Settings())

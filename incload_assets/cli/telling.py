@@ -12,7 +12,7 @@ from incload_assets.cli import screen
 from incload_assets.cli.dagster_log import DagsterLog
 from incload_assets.cli.dagster_process import DagsterProcess
 from incload_assets.cli.watching import Watch
-from resources.progress import tell
+from incload_assets.platform.progress import tell
 
 
 class Telling:

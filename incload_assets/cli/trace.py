@@ -32,10 +32,10 @@ def trace(
 
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project
-    from incload_assets.monitoring.rows.row_key import key_of
-    from incload_assets.monitoring.rows.row_trace import trace_row
-    from resources.lake import Lake
-    from resources.settings import Settings
+    from incload_assets.history.row_trace import trace_row
+    from incload_assets.platform.lake import Lake
+    from incload_assets.platform.settings import Settings
+    from incload_assets.protection.row_key import key_of
 
     with open_project() as project:
         declared = project.table(table)

@@ -42,9 +42,9 @@ def undo(
     from incload_assets.cli.partition_keys import chosen
     from incload_assets.cli.project import open_project
     from incload_assets.load.undo_plan import LAST, Undo, plan_undo
+    from incload_assets.platform.lake import Lake
+    from incload_assets.platform.settings import Settings
     from incload_assets.progress.request import Request
-    from resources.lake import Lake
-    from resources.settings import Settings
 
     wish = Undo(before or LAST, because=because)
     with open_project() as project:

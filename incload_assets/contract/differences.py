@@ -1,14 +1,13 @@
 """The differences between two contracts of a table, each with what a load does about it; they are pure functions.
 
-What Delta stores is compared by :mod:`incload_assets.delta.differences`, as loads do. What only the declaration has is
+What Delta stores is compared by ``adaptation.py``, as loads do. What only the declaration has is
 compared here, for example checks.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from incload_assets.contract.described import ColumnDescription, TableContract
-from incload_assets.delta.differences import (
+from incload_assets.contract.adaptation import (
     ADDED,
     ADDED_UNSET,
     DROPPED,
@@ -17,6 +16,7 @@ from incload_assets.delta.differences import (
     Kind,
     stored_differences,
 )
+from incload_assets.contract.described import ColumnDescription, TableContract
 
 _LOADED = "Rows that are there stay as they are until their window loads again, for which somebody has to ask"
 RENAMED = Kind(

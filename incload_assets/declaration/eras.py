@@ -13,11 +13,11 @@ from itertools import pairwise
 
 import dagster as dg
 
+from incload_assets.contract.adaptation import UNTIL
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.window import Window, window_between
 from incload_assets.declaration.window_rules import sampled_windows, time_windows
-from incload_assets.delta.differences import UNTIL
-from resources.errors import DeclarationError
+from incload_assets.platform.errors import DeclarationError
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Literal
 from incload_assets.contract.contract import Contract
 from incload_assets.contract.nested_json import holds_struct
 from incload_assets.declaration.field_types import as_columns
-from resources.errors import DeclarationError
+from incload_assets.platform.errors import DeclarationError
 
 Applied = Literal["apply", "stop"]
 Unknown = Literal["rescue", "stop"]

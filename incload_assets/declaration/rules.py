@@ -12,8 +12,8 @@ from incload_assets.contract.protection import Hashed, Tokens
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.field_types import check_arguments
 from incload_assets.declaration.write import Write
-from resources.errors import DeclarationError
-from resources.lake import OWN_FOLDERS
+from incload_assets.platform.errors import DeclarationError
+from incload_assets.platform.lake import OWN_FOLDERS
 
 
 def check_retention(table_name: str, retention: timedelta, write: Write) -> None:

@@ -6,7 +6,7 @@ import pyspark.sql.types as T
 
 from incload_assets.contract.contract import Contract
 from incload_assets.contract.protection import Dropped, Encrypted, Masked
-from resources.errors import DeclarationError
+from incload_assets.platform.errors import DeclarationError
 
 _IDENTIFYING = (T.StringType, T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 

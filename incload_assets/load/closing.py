@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.window_records import BASE, WindowRecord
+from incload_assets.contract.adaptation import UNTIL
 from incload_assets.declaration.contract_of import WINDOWS
 from incload_assets.declaration.eras import windows_text
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
-from incload_assets.delta.differences import UNTIL
 from incload_assets.load.range_fences import not_merged
-from resources.errors import SchemaMismatch
+from incload_assets.platform.errors import SchemaMismatch
 
 SHOWN = 3
 

@@ -6,8 +6,8 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.window_records import ingested_windows, window_records_of
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.window import Window, known_windows
-from resources.errors import SchemaMismatch
-from resources.lake import data_files, rows_of
+from incload_assets.platform.errors import SchemaMismatch
+from incload_assets.platform.lake import data_files, rows_of
 
 
 def refuse_misplaced(load: LoadContext, windows: Sequence[Window]) -> None:

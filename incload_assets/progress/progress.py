@@ -13,9 +13,9 @@ from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.source import DetectRequest, Position
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window, window_between
+from incload_assets.platform.lake import Lake
 from incload_assets.progress.checkpoint import fingerprints_of
 from incload_assets.progress.run_tags import FAILURE_TAG, own_tag
-from resources.lake import Lake
 
 Status = Literal["loaded", "missing", "failed", "drifted", "in_progress", "waiting", "held"]
 STATUSES: tuple[Status, ...] = get_args(Status)

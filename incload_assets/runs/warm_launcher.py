@@ -15,11 +15,11 @@ from dagster._core.storage.tags import GRPC_INFO_TAG
 from dagster._grpc.types import ExecuteRunArgs
 from dagster._serdes import serialize_value
 
+from incload_assets.platform.local_servers.supervisor import Record
+from incload_assets.platform.settings import Settings
 from incload_assets.progress.process import gone
 from incload_assets.progress.run_tags import PROCESS_TAG, own_tag
 from incload_assets.runs.warm_servers import ColdRun, start
-from resources.local_servers.supervisor import Record
-from resources.settings import Settings
 
 _ANSWER_SECONDS = 20.0
 _MARK_SECONDS = 5.0

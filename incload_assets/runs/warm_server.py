@@ -34,14 +34,14 @@ from dagster._serdes import deserialize_value
 from dagster._utils import get_run_crash_explanation
 from dotenv import dotenv_values
 
+from incload_assets.platform.local_servers.command_socket import Command
+from incload_assets.platform.local_servers.files import read_facts, write_facts
+from incload_assets.platform.local_servers.locks import exclusive
+from incload_assets.platform.local_servers.supervisor import Record, SupervisedFolder
 from incload_assets.progress.process import process_tags
 from incload_assets.runs import warm_commands
 from incload_assets.runs.kept import keep
 from incload_assets.runs.loaded_code import LoadedCode
-from resources.local_servers.command_socket import Command
-from resources.local_servers.files import read_facts, write_facts
-from resources.local_servers.locks import exclusive
-from resources.local_servers.supervisor import Record, SupervisedFolder
 
 FIRST_USED = (
     "confluent_kafka.admin",

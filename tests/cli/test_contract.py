@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Schema, write_deltalake
 
+from incload_assets.platform.lake import Lake
 from incload_assets.progress.audit import AuditEntry, record
-from resources.lake import Lake
 from tests.support.project_copy import Clone, readme_files
 
 PLAIN = {"INCLOAD_SAMPLES": "false"}

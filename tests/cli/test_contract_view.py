@@ -3,8 +3,8 @@
 import pytest
 
 from incload_assets.cli.contract_view import Line, exit_code, told
+from incload_assets.contract.adaptation import ADDED, KEYS, SPELLING, Difference
 from incload_assets.contract.differences import SEQUENCE
-from incload_assets.delta.differences import ADDED, KEYS, SPELLING, Difference
 
 STOPS = Line("orders", Difference(SPELLING, "id", "id", "ID"), "table and log")
 GOES_ON = Line("orders", Difference(ADDED, "note", None, "string"))

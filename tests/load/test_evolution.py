@@ -13,17 +13,17 @@ from pyspark.sql import SparkSession
 
 from incload_assets.assets import Append, Changes, Evolution, History, Merge
 from incload_assets.change_log.context import LoadContext
+from incload_assets.contract import adaptation as stored_kinds
 from incload_assets.contract import differences as declared_kinds
+from incload_assets.contract.adaptation import STORED_KINDS, Kind
 from incload_assets.contract.differences import KINDS, differences
 from incload_assets.declaration.contract_of import contract_of
-from incload_assets.delta import differences as stored_kinds
-from incload_assets.delta.differences import STORED_KINDS, Kind
+from incload_assets.history.contract_history import contract_history
 from incload_assets.load.evolution import lake_differences
 from incload_assets.load.tables import ensure_tables
-from incload_assets.monitoring.contract_history import contract_history
+from incload_assets.platform.errors import SchemaMismatch
+from incload_assets.platform.lake import Lake
 from incload_assets.progress.audit_chain import chain_of
-from resources.errors import SchemaMismatch
-from resources.lake import Lake
 from tests.support.tables import Loaded, day, item, make
 
 TEXT, LONG = T.StringType(), T.LongType()

@@ -17,8 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from resources.settings import Settings
-from resources.spark import server as connect_server
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark import server as connect_server
 from tests.mutations.mutant import Mutant
 from tests.mutations.mutants import MUTANTS
 

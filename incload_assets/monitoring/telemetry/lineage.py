@@ -42,12 +42,12 @@ from openlineage.client.facet_v2 import (
 from openlineage.client.generated.test_run import TestExecution, TestRunFacet
 
 from incload_assets.declaration.table import Table
-from incload_assets.monitoring.load_row import LoadRow
+from incload_assets.history.load_row import LoadRow
 from incload_assets.monitoring.telemetry.column_lineage import DIRECT, Origin, Origins, column_lineage
 from incload_assets.monitoring.telemetry.datasets import DatasetName, source_datasets, table_dataset
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.lake import Lake
 from incload_assets.sources.upstream.tables import Tables
-from resources.errors import IncrementalLoadError
-from resources.lake import Lake
 
 RUNS = UUID("6f9b1f0e-6d0c-5c2f-9a53-0d6f0f5a7c11")
 """The namespace of the identifiers of runs."""

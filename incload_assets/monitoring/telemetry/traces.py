@@ -22,8 +22,8 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, Status, StatusCode, TraceFlags
 from opentelemetry.util.types import AttributeValue
 
-from incload_assets.monitoring.load_row import COUNTS, LoadRow
-from resources.errors import IncrementalLoadError
+from incload_assets.history.load_row import COUNTS, LoadRow
+from incload_assets.platform.errors import IncrementalLoadError
 
 SPANS_AT_ONCE = 500
 """Number of spans in a request."""

@@ -19,8 +19,8 @@ from incload_assets.code_location import incremental_definitions
 from incload_assets.declaration.table import Table
 from incload_assets.definitions import assets_in
 from incload_assets.monitoring.telemetry.emitters import emitters
-from resources.lake import Lake
-from resources.settings import Settings
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
 from tests.support.load_rows import NOON, RUN, failed_row, load_row
 
 LAKE = Lake("s3://lake/prod")

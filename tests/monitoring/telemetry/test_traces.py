@@ -10,7 +10,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from incload_assets.monitoring.telemetry.emitters import emitters
 from incload_assets.monitoring.telemetry.traces import resource, spans_of
-from resources.lake import Lake
+from incload_assets.platform.lake import Lake
 from tests.support.load_rows import NOON, RUN, failed_row, load_row
 from tests.support.otlp_receiver import Receiver, attributes, otlp_receiver
 
