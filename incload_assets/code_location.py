@@ -1,7 +1,8 @@
 """The definitions of a code location: checks, a sensor and a job for every table, with one policy for all."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
+from typing import Any
 
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition  # has no public name
@@ -58,7 +59,9 @@ CHECK_SCHEDULES = {
 """Jobs over the checks of all tables, by name: cron schedule (UTC), checks, and description."""
 
 
-def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Settings) -> dg.Definitions:
+def incremental_definitions(
+    assets: Iterable[dg.AssetsDefinition], settings: Settings, resources: Mapping[str, Any] | None = None
+) -> dg.Definitions:
     """All definitions for the assets of a code location.
 
     Each incremental table gets its checks, a sensor on its source and a job that loads it. All tables together get
@@ -69,6 +72,7 @@ def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Set
     Args:
         assets: Assets of any kind.
         settings: Settings with the location of the tables.
+        resources: Dagster resources of the assets by name, beside the tables' own ``spark`` and ``lake``.
 
     Raises:
         DeclarationError: Two tables would share one folder in the lake, or the name of their sensors.
@@ -119,7 +123,7 @@ def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Set
             *([notify_sensor([*tables.values()], told, settings.dashboard_url)] if tables and told else []),
             orphaned_runs,
         ],
-        resources={"spark": SparkResource(), "lake": lake},
+        resources={"spark": SparkResource(), "lake": lake, **(resources or {})},
         executor=dg.in_process_executor,
     )
 

@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 
 import dagster as dg
 
@@ -66,7 +67,8 @@ def open_project() -> Iterator[Project]:
     # warnings about new parts of Dagster are of no use to the user of a command
     warnings.simplefilter("ignore", dg.BetaWarning)
     warnings.simplefilter("ignore", dg.PreviewWarning)
-    from incload_assets.definitions import defs  # here: it reads the environment, which has to be the project's
+    # by its name: this module reads the environment, which has to be the project's
+    defs: dg.Definitions = import_module("incload_assets.definitions").defs
 
     declared = (table_of(asset) for asset in defs.get_repository_def().assets_defs_by_key.values())
     tables = {table.name: table for table in declared if table is not None}
