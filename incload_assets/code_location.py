@@ -5,7 +5,6 @@ from itertools import combinations
 from typing import Any
 
 import dagster as dg
-from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition  # has no public name
 
 from incload_assets.assets.incremental import table_of
 from incload_assets.automation import orphaned_runs, source_sensor
@@ -19,6 +18,7 @@ from incload_assets.maintenance.jobs import schedule_of
 from incload_assets.monitoring.channels import channels
 from incload_assets.monitoring.notify_sensor import notify_sensor
 from incload_assets.monitoring.telemetry.sensor import loads_sensor
+from incload_assets.platform.dagster_private import UnresolvedAssetJobDefinition
 from incload_assets.platform.errors import DeclarationError
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.settings import Settings

@@ -300,6 +300,13 @@ def test_an_import_within_a_function_spares_the_start_of_a_command_or_says_what_
     assert hidden == set()
 
 
+def test_one_module_imports_what_dagster_does_not_export(files: list[Path]) -> None:
+    private = re.compile(r"^\s*(?:from|import) dagster\w*(?:\.\w+)*\._", re.MULTILINE)
+    found = {str(file) for file in files if file.suffix == ".py" and file.parts[0] != "tests"
+             if private.search((PROJECT / file).read_text())}  # fmt: skip
+    assert found == {"incload_assets/platform/dagster_private.py", "incload_assets/cli/fault_scratch.py"}
+
+
 def test_no_import_is_for_types_alone(files: list[Path]) -> None:
     sources = [file for file in files if file.suffix == ".py" and file.parts[0] in ("incload_assets", "resources")]
     assert [file for file in sources if "TYPE_CHECKING" in (PROJECT / file).read_text()] == []

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import dagster as dg
-from dagster._core.storage.tags import SENSOR_NAME_TAG  # has no public name
 
 from incload_assets.assets.metadata import Metadata, metadata_of
 from incload_assets.change_log.context import LoadContext
@@ -23,6 +22,7 @@ from incload_assets.load.ranges import load_first_windows
 from incload_assets.load.replay import replay_window
 from incload_assets.load.undo import undo_window
 from incload_assets.load.undo_plan import Undo
+from incload_assets.platform.dagster_private import SENSOR_NAME_TAG
 from incload_assets.platform.errors import (
     ContractViolation,
     IncrementalLoadError,

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 import dagster as dg
-from dagster._core.storage.tags import RUN_KEY_TAG  # has no public name
 
 from incload_assets.automation.attempts import Attempt, last_attempts, last_load
 from incload_assets.automation.pace import NEWEST, Pace
@@ -17,6 +16,7 @@ from incload_assets.declaration.window import now
 from incload_assets.load.faults import of_table
 from incload_assets.load.pending import is_pending
 from incload_assets.load.range_fences import WINDOWS_AT_ONCE
+from incload_assets.platform.dagster_private import RUN_KEY_TAG
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.wording import several
 from incload_assets.progress.lake_identity import REMEDY, mistaken

@@ -12,13 +12,6 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
-from dagster._core.storage.dagster_run import RunsFilter  # the public name has no filter on update time
-from dagster._core.storage.tags import (  # these have no public names
-    BACKFILL_ID_TAG,
-    SCHEDULE_NAME_TAG,
-    SENSOR_NAME_TAG,
-    USER_TAG,
-)
 
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.window_records import WindowRecord
@@ -28,6 +21,13 @@ from incload_assets.history.load_row import COUNTS, PHASES, LoadRow, Trigger
 from incload_assets.history.loads_table import LoadsTable
 from incload_assets.history.manual_actions import marked, runs_by_hand, wiped
 from incload_assets.load.faults import Faults
+from incload_assets.platform.dagster_private import (
+    BACKFILL_ID_TAG,
+    SCHEDULE_NAME_TAG,
+    SENSOR_NAME_TAG,
+    USER_TAG,
+    RunsFilter,
+)
 from incload_assets.platform.lake import Lake
 from incload_assets.progress.audit import DAMAGED, AuditEntry
 from incload_assets.progress.audit_once import record_once

@@ -9,9 +9,9 @@ from itertools import groupby
 from typing import get_args
 
 import dagster as dg
-from dagster._core.instance.utils import RUNLESS_RUN_ID  # has no public name
 
 from incload_assets.history.load_row import LoadRow, Trigger
+from incload_assets.platform.dagster_private import RUNLESS_RUN_ID
 from incload_assets.progress.audit import FAILED, Action, AuditEntry
 from incload_assets.progress.request import RunAction
 

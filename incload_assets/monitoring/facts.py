@@ -8,10 +8,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
-from dagster._core.definitions.run_request import InstigatorType  # these have no public names
-from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
-from dagster._core.scheduler.instigation import InstigatorState
-from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
 
 from incload_assets.checks.registry import check_names
 from incload_assets.declaration.table import Table
@@ -20,6 +16,13 @@ from incload_assets.history.loads_table import LoadsTable
 from incload_assets.history.sums import sums_at
 from incload_assets.load.faults import unreadable_of_lake, unreadable_tables
 from incload_assets.monitoring.due_windows import window_length
+from incload_assets.platform.dagster_private import (
+    IN_PROGRESS_RUN_STATUSES,
+    BulkActionsFilter,
+    BulkActionStatus,
+    InstigatorState,
+    InstigatorType,
+)
 from incload_assets.platform.failures import masked
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.settings import current_settings

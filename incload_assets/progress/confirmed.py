@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import dagster as dg
-from dagster._core.storage.tags import SCHEDULE_NAME_TAG  # has no public name
 from pydantic import Field
 
+from incload_assets.platform.dagster_private import SCHEDULE_NAME_TAG
 from incload_assets.platform.errors import IncrementalLoadError
 
 T = TypeVar("T")

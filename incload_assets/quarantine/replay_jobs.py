@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 import dagster as dg
-from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition  # has no public name
 
 from incload_assets.change_log.decisions import corrected_at
 from incload_assets.change_log.log import ChangeLog
@@ -14,6 +13,7 @@ from incload_assets.declaration.window import known_windows
 from incload_assets.load.faults import Faults
 from incload_assets.load.fill import unfillable
 from incload_assets.load.replay import unreplayable
+from incload_assets.platform.dagster_private import UnresolvedAssetJobDefinition
 from incload_assets.platform.lake import Lake
 from incload_assets.progress.request import Request, RunAction, request_of
 

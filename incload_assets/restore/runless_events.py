@@ -11,10 +11,14 @@ from typing import Any
 
 import dagster as dg
 from dagster import DagsterEvent, DagsterEventType
-from dagster._core.events import StepMaterializationData
-from dagster._core.events.log import EventLogEntry
-from dagster._core.instance.utils import RUNLESS_JOB_NAME, RUNLESS_RUN_ID
-from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
+
+from incload_assets.platform.dagster_private import (
+    RUNLESS_JOB_NAME,
+    RUNLESS_RUN_ID,
+    EventLogEntry,
+    StepMaterializationData,
+    is_sqlite_event_log,
+)
 
 
 def report_materializations(instance: dg.DagsterInstance, events: Sequence[dg.AssetMaterialization]) -> None:
@@ -27,7 +31,7 @@ def report_materializations(instance: dg.DagsterInstance, events: Sequence[dg.As
     if not events:
         return
     entries, storage = [_entry(event) for event in events], instance.event_log_storage
-    if isinstance(storage, SqliteEventLogStorage):
+    if is_sqlite_event_log(storage):
         _store(storage, entries)
     else:
         storage.store_event_batch(entries)
@@ -52,7 +56,7 @@ def _entry(event: dg.AssetMaterialization) -> EventLogEntry:
     return entry
 
 
-def _store(storage: SqliteEventLogStorage, entries: Sequence[EventLogEntry]) -> None:
+def _store(storage: Any, entries: Sequence[EventLogEntry]) -> None:
     """Stores entries as the storage's ``store_event`` does, in one transaction for each of its two files."""
     statements, numbers = [storage.prepare_insert_event(entry) for entry in entries], []
     with storage.run_connection(RUNLESS_RUN_ID) as connection:

@@ -9,12 +9,18 @@ import time
 from typing import Any
 
 from dagster import DagsterRun
-from dagster._core.launcher import CheckRunHealthResult, DefaultRunLauncher, LaunchRunContext, WorkerStatus
-from dagster._core.remote_origin import GrpcServerCodeLocationOrigin, ManagedGrpcPythonEnvCodeLocationOrigin
-from dagster._core.storage.tags import GRPC_INFO_TAG
-from dagster._grpc.types import ExecuteRunArgs
-from dagster._serdes import serialize_value
 
+from incload_assets.platform.dagster_private import (
+    GRPC_INFO_TAG,
+    CheckRunHealthResult,
+    DefaultRunLauncher,
+    ExecuteRunArgs,
+    GrpcServerCodeLocationOrigin,
+    LaunchRunContext,
+    ManagedGrpcPythonEnvCodeLocationOrigin,
+    WorkerStatus,
+    serialize_value,
+)
 from incload_assets.platform.local_servers.supervisor import Record
 from incload_assets.platform.settings import Settings
 from incload_assets.progress.process import gone

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
-from dagster._core.definitions.run_request import InstigatorType  # has no public name
 
 from incload_assets.checks import checks_for
 from incload_assets.checks.reconciliation import NAME as RECONCILIATION
@@ -17,6 +16,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.monitoring.facts import Facts, TableFacts
 from incload_assets.monitoring.readiness.alert_rules import AlertRule, rules_at, rules_in
 from incload_assets.monitoring.readiness.encryption import connections, stores
+from incload_assets.platform.dagster_private import InstigatorType
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.settings import Settings
