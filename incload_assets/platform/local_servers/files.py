@@ -90,7 +90,7 @@ def launch(files: ServerFolder, module: str, order: bytes) -> "subprocess.Popen[
     """
     if files.log.exists():
         files.log.replace(files.log.with_suffix(".log.1"))
-    package = str(Path(__file__).parents[2])
+    package = str(Path(__file__).parents[3])
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))}
     with open(os.open(files.log, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as log:
         process = subprocess.Popen(
