@@ -9,8 +9,6 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
 from incload_assets.platform.errors import SourceUnreadable
 from incload_assets.platform.secret import secret
 from incload_assets.platform.settings import Settings
@@ -114,6 +112,8 @@ def sealed(name: str, key: bytes, value: str) -> str:
     """
     plain = value.encode()
     nonce = hmac.digest(key, sealing(SEALING_NONCE, name) + plain, "sha256")[:NONCE_BYTES]
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # a tenth of a second, for tables with tokens alone
+
     box = nonce + AESGCM(hmac.digest(key, sealing(SEALING_KEY, name), "sha256")).encrypt(nonce, plain, None)
     return f"{token_prefix(name, key)}{TOKENIZED}.{base64.urlsafe_b64encode(box).decode().rstrip('=')}"
 

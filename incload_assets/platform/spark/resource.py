@@ -10,7 +10,6 @@ from threading import Timer
 from typing import Any, cast
 
 import dagster as dg
-from dagster_pyspark import LazyPySparkResource
 from pyspark.sql import SparkSession
 
 from incload_assets.platform.failures import is_connection_lost, masked, not_installed, translate, unavailable
@@ -184,6 +183,8 @@ def _started_in_process(settings: Settings) -> SparkSession:
         properties = Path(folder) / "spark.properties"
         write_properties(properties, spark_conf(settings), jars)
         use_properties(properties, java, spark_home())
+        from dagster_pyspark import LazyPySparkResource  # a third of a second that no other kind of Spark needs
+
         try:
             started = LazyPySparkResource(spark_config={"spark.api.mode": "classic"}).spark_session
         finally:

@@ -10,11 +10,6 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
-from cryptography import x509
-from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
-from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12Certificate, serialize_java_truststore
-from cryptography.utils import CryptographyDeprecationWarning
-
 _PEM = re.compile(f"{ssl.PEM_HEADER}.+?{ssl.PEM_FOOTER}", re.DOTALL)
 _PASSWORD = "changeit"  # Java's default: it protects no secret
 
@@ -61,12 +56,20 @@ def _stored(own: str, folder: Path) -> Path:
 
 def trust_store(certificates: Iterable[bytes]) -> bytes:
     """The content of a trust store for Java with the given certificates (DER); unreadable certificates are left out."""
+    # here: a tenth of a second that only a process that starts Java needs
+    from cryptography import x509  # as said above
+    from cryptography.hazmat.primitives.serialization import (
+        BestAvailableEncryption,  # as said above
+        pkcs12,  # as said above
+    )
+    from cryptography.utils import CryptographyDeprecationWarning  # as said above
+
     entries = []
     for number, certificate in enumerate(certificates):
         with suppress(ValueError), warnings.catch_warnings():
             warnings.simplefilter("ignore", CryptographyDeprecationWarning)  # old ones have an invalid serial number
-            entries.append(PKCS12Certificate(x509.load_der_x509_certificate(certificate), str(number).encode()))
-    return serialize_java_truststore(entries, BestAvailableEncryption(_PASSWORD.encode()))
+            entries.append(pkcs12.PKCS12Certificate(x509.load_der_x509_certificate(certificate), str(number).encode()))
+    return pkcs12.serialize_java_truststore(entries, BestAvailableEncryption(_PASSWORD.encode()))
 
 
 def replace(path: Path, content: bytes, mode: int) -> None:
