@@ -11,7 +11,7 @@ from incload_assets.contract.adaptation import Difference
 from incload_assets.contract.described import TableContract
 from incload_assets.platform.wording import several
 
-_COLOURS = {"stops": "red", "applied": "green", "judged anew": "yellow", "ignored": "dim"}
+_COLOURS = {"stops": "red", "applied": "green", "validated from now on": "yellow", "ignored": "dim"}
 
 
 @dataclass(frozen=True)

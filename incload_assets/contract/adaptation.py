@@ -12,7 +12,7 @@ import pyspark.sql.types as T
 
 from incload_assets.contract.wider_types import holds, holds_text, widened
 
-Outcome = Literal["applied", "ignored", "judged anew", "stops"]
+Outcome = Literal["applied", "ignored", "validated from now on", "stops"]
 _FAILS = "The load fails before it writes anything"
 _IN_PLACE = "cannot be changed in place"
 _ANOTHER_NAME = "restore the declaration, or give the table another name and load it again"
@@ -24,8 +24,9 @@ class Kind:
 
     Args:
         name: The name of the kind.
-        outcome: ``applied``: the load adapts the table. ``ignored``: the load leaves it as it is. ``judged anew``: it
-            matters for rows that are loaded from now on. ``stops``: the load fails before it writes anything.
+        outcome: ``applied``: the load adapts the table. ``ignored``: the load leaves it as it is.
+            ``validated from now on``: it matters for rows that are loaded from now on. ``stops``: the load fails
+            before it writes anything.
         then: What happens, for people.
         rule: The rule that stops a load; empty for the other outcomes.
         remedy: What to do; ``{was}`` stands for what the table has, ``{table}`` for its name. Empty: nothing.

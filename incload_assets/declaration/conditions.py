@@ -94,7 +94,7 @@ def check_conditions(
         if (other := declared.setdefault(condition.strip(), field)) != field:
             raise DeclarationError(
                 f"{table_name}: changes.{field} and changes.{other} are both {condition!r}",
-                rule="each marks another kind of change",
+                rule="each condition must mark a different kind of change",
                 remedy=f"drop one of them, or write conditions that differ, for example {field}=\"op = 't'\"",
             )
         if field in ("delete_when", "truncate_when") and not shown.deletes:

@@ -51,13 +51,13 @@ def check_columns(table_name: str, contract: Contract, changes: Changes, write: 
         if not columns and needed:
             raise DeclarationError(
                 f"{table_name}: {place} is empty",
-                rule="a change needs a key and a sequence, or the newest of two cannot be told",
+                rule="without a key and a sequence, nothing says which of two changes is newer",
                 remedy=f"name columns of the contract, for example {place.split('.')[1]}=[{next(iter(types))!r}]",
             )
         if len(set(columns)) < len(columns):
             raise DeclarationError(
                 f"{table_name}: {place} names a column twice: {list(columns)}",
-                rule="a column says no more when it is named again",
+                rule="naming a column twice has no effect",
                 remedy="name it once",
             )
         for column in columns:

@@ -142,7 +142,7 @@ def _texts(values: pa.Array) -> Iterator[str]:
 
 
 def _words(texts: Iterable[str]) -> set[str]:
-    """The words of texts, and the texts, without those that tell nobody apart."""
+    """All texts and their words, except those too common to identify a person."""
     found = {*texts}
     found |= {_ESCAPED.sub(lambda code: chr(int(code[1], 16)), text) for text in found if "\\u" in text}
     for text in [*found]:

@@ -1,7 +1,7 @@
 """Closing a former partitions definition: it is refused while something of its windows is left to be loaded.
 
 A closed window is never loaded again. So before the property that names the windows is extended, all that was ingested
-has to be merged, and has to belong to a window that ends when its definition ends to count.
+has to be merged, and has to belong to a window that ends no later than its definition.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Checks before a load writes anything: the table is one of ours, and its windows hold what the declaration says."""
+"""Checks before a load writes: incload made this table, and its rows are in the windows the declaration names."""
 
 from collections.abc import Iterator, Sequence
 
@@ -49,7 +49,7 @@ def refuse_foreign(load: LoadContext) -> None:
             raise SchemaMismatch(
                 f"{name}: the adoption of {load.uri} ({adopted}) is not complete, or the table was replaced since",
                 rule="loads begin when all rows that a table had before are in its change log, and in the table",
-                remedy=f"incload adopt {name}, which goes on where it was interrupted, and restores adopted rows",
+                remedy=f"run `incload adopt {name}` again: it resumes, and restores the rows already adopted",
             )
         return
     files = None if table is None else data_files(table)

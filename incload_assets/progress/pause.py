@@ -121,7 +121,7 @@ def expect_not_paused(lake: Lake, table_name: str) -> None:
     if (found := pause_of(lake, table_name)) is not None:
         raise TablePaused(
             f"{table_name} is {found}",
-            rule="a paused table is not loaded, by hand neither",
+            rule="a paused table is not loaded, not even by hand",
             remedy=f"wait, or incload resume {table_name}",
         )
 

@@ -80,7 +80,7 @@ def replay_sensor(jobs: Mapping[Table, UnresolvedAssetJobDefinition]) -> dg.Sens
             with faults.of(table):
                 requests += replay_requests(table, context.resources.lake)
         if not requests:
-            told = [*faults.found.values(), "All rejected rows were judged by the present code."]
+            told = [*faults.found.values(), "All rejected rows were validated by the present code."]
             return dg.SkipReason(" ".join(told))
         return dg.SensorResult(run_requests=requests)
 

@@ -229,7 +229,8 @@ def _look_at_rows(load: LoadContext, delta: DeltaTable, here: T.StructType, foun
             notes.append(f"{text}; they stay until newer changes of their keys come")
     if sums["unordered"]:
         notes.append(
-            f"{several(sums['unordered'], 'row')} without {table.changes.sequence_by[0]}: any change is newer than they"
+            f"{several(sums['unordered'], 'row')} without {table.changes.sequence_by[0]}: "
+            "any later change will replace them"
         )
     problems += _repeated(table, rows)
 

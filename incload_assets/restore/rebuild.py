@@ -1,8 +1,8 @@
 """Rebuilds lost checkpoints from the tables: no source is read, and nothing is written to the lake.
 
 A window is green only if it is proven: the full fold of its keys from the log has to find nothing to do in the table,
-and each row read has to be in one bin. Then Dagster is told what the log's record says, as if the load had just ended.
-A commit of a load that was killed long ago and still arrives is refused by the fences, which the tables hold.
+and each row read has to be in one bin. Dagster then gets the recorded result and data version, as if the load had
+just finished. A late commit of a load that was killed is refused by the fences, which the tables hold.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -28,7 +28,7 @@ class SubItem(Item):
 
 
 class MoreItem(Item):
-    """An item with a column more."""
+    """An item with an extra column."""
 
     extra: T.StringType = pa.Field(nullable=True)
 

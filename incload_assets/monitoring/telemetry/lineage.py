@@ -81,13 +81,13 @@ def send_lineage(tables: Sequence[Table], lake: Lake, rows: Sequence[LoadRow]) -
             client.emit(event)
         except Exception as error:
             raise IncrementalLoadError(
-                f"the receiver of the lineage did not take {len(events) - number} of {len(events)} events "
+                f"the lineage receiver rejected {len(events) - number} of {len(events)} events "
                 f"({type(error).__name__})",  # not its text, which may quote an address with a key
                 remedy="check OPENLINEAGE_URL and OPENLINEAGE_API_KEY, or the transport in openlineage.yml",
             ) from None
     if not client.close(CLOSE_SECONDS):
         raise IncrementalLoadError(
-            f"the receiver of the lineage did not take all of {len(events)} events within {CLOSE_SECONDS:.0f} s",
+            f"the lineage receiver did not take all of {len(events)} events within {CLOSE_SECONDS:.0f} s",
             remedy="check that the transport's server is up",
         )
 

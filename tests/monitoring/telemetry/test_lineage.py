@@ -218,7 +218,7 @@ def test_events_go_to_a_server_and_one_that_refuses_costs_a_warning(
         server.shutdown()
         thread.join()
     [warning] = warnings
-    assert "did not take 2 of 2 events" in warning and "Remedy: " in warning and "sesame" not in warning
+    assert "rejected 2 of 2 events" in warning and "Remedy: " in warning and "sesame" not in warning
 
 
 def test_nothing_is_sent_or_printed_where_no_transport_is_configured_or_lineage_is_turned_off(

@@ -161,7 +161,7 @@ def test_an_endpoint_that_is_down_or_refuses_costs_a_warning_and_nothing_else(
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", f"http://user:secret@{url.removeprefix('http://')}")
     emitters([], LAKE, warnings.append)([load_row(1)])
     [warning] = warnings
-    assert warning.startswith("traces of 1 load may be lost: the endpoint of the traces did not take 8 of 8 spans.")
+    assert warning.startswith("traces of 1 load may be lost: the trace endpoint rejected 8 of 8 spans.")
     assert "Remedy: " in warning and "secret" not in warning
 
 
