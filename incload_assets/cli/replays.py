@@ -1,4 +1,4 @@
-"""Replays of partitions, run after run, with a progress bar and what became of their rejected rows."""
+"""Replays of partitions, run after run, with a progress bar and the outcome of their rejected rows."""
 
 from collections.abc import Sequence
 

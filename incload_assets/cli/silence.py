@@ -49,4 +49,4 @@ def silence(
         )
     for one in found:
         about = one.table or "every table"
-        screen.say(escape(f"{about} is told about again; it was {one}" if off else f"{about} is {one}"))
+        screen.say(escape(f"{about} is reported again; it was {one}" if off else f"{about} is {one}"))

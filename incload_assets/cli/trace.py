@@ -1,4 +1,4 @@
-"""``incload trace``: every change of one row, and what became of it."""
+"""``incload trace``: every change of one row, and its outcome."""
 
 import json
 from typing import Annotated
@@ -14,7 +14,7 @@ def trace(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show every change of one row, oldest first, where each came from, what became of it and why, and the row now.
+    """Show every change of one row, oldest first, where each came from, its outcome and why, and the row now.
 
     A change is in effect (the table has its values), superseded by a newer one, stale (a newer one had arrived before
     it), a duplicate, waiting, rejected or withdrawn. The order is that of the engine. For tables without a key all rows

@@ -152,7 +152,7 @@ def _check_buckets(table_name: str, types: Mapping[str, T.DataType], changes: Ch
     if write.partition_by is not None:
         raise DeclarationError(
             f"{problem} and write.partition_by is {write.partition_by!r}",
-            rule="a table is divided by a column, or, if none tells where a key is, by a hash of its keys",
+            rule="a table is divided by a column, or, if none says where a key is, by a hash of its keys",
             remedy="drop one of them",
         )
     if inexact := [name for name in changes.keys if isinstance(types[name], T.FloatType | T.DoubleType)]:

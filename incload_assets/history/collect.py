@@ -246,7 +246,7 @@ class _Collector:
 
 _PLANNED, _MATERIALIZED = dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED, dg.DagsterEventType.ASSET_MATERIALIZATION
 _TOLD = {_PLANNED, _MATERIALIZED, dg.DagsterEventType.STEP_FAILURE}
-"""The events that say what became of each partition of a failed run."""
+"""The events with the outcome of each partition of a failed run."""
 
 
 def _errors_in(events: Iterable[dg.DagsterEvent]) -> tuple[dict[str, str], dict[str, str]]:

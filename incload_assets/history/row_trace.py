@@ -1,4 +1,4 @@
-"""The trace of one row: every change of it that the log has, what became of each and why, and the table's row now.
+"""The trace of one row: every change of it that the log has, the outcome of each and why, and the table's row now.
 
 It is read with deltalake and pyarrow, filtered by the key columns, without Spark. What it cannot tell:
 
@@ -65,7 +65,7 @@ class Change:
         run_id: The run of that ingestion.
         landed_at: When it was, aware.
         sequence: The values of the sequence columns; personal ones masked.
-        fate: What became of it, in a word.
+        fate: Its outcome, in a word.
         why: Why, in a sentence.
         by: The number of the change that decided it; None if it was none, or is none of the trace.
         sets: The columns that a partial change sets; empty for other changes.

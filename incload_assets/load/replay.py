@@ -54,7 +54,7 @@ def refuse_unreplayable(table: Table) -> None:
     if why := unreplayable(table):
         raise SourceUnreadable(
             f"{table.name}: its rejected rows cannot be judged again: {why}",
-            rule="a replay parses the payloads of rejected rows, and never guesses what they do not tell",
+            rule="a replay uses only what the payloads of rejected rows keep; it never guesses missing values",
             remedy=f"load their windows from the source: incload load {table.name} --partitions KEYS",
         )
 

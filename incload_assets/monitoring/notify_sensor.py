@@ -41,7 +41,7 @@ def notify_sensor(tables: Sequence[Table], channels: Mapping[str, Send], dashboa
         name=NAME,
         minimum_interval_seconds=INTERVAL_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"Tells {', '.join(channels)} when a table becomes late, fails for good or is repaired",
+        description=f"Notifies {', '.join(channels)} when a table becomes late, fails for good or is repaired",
         required_resource_keys={"lake"},
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:

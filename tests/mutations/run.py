@@ -29,7 +29,7 @@ SECONDS_PER_TEST = 300
 
 
 def main() -> int:
-    """Run mutants and print what became of each."""
+    """Run mutants and print the outcome of each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*")
     parser.add_argument("--jobs", type=int, default=1)

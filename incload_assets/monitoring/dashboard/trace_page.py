@@ -83,7 +83,7 @@ def trace_page(table: Table, given: Key, found: RowTrace | str | None, at: datet
         section("Row", trace_form(table, given)),
         _trace(table, found, links) if isinstance(found, RowTrace) else None,
         at=at,
-        about=joined("Every change of one row, oldest first, and what became of it. ", links.table(table.name)),
+        about=joined("Every change of one row, oldest first, and its outcome. ", links.table(table.name)),
         notices=[notice(found)] if isinstance(found, str) else (),
         refreshed=False,
     )

@@ -102,7 +102,7 @@ W = TypeVar("W", bound=Watched)
 
 
 def play(scratch: W, faults: Sequence[Fault[W]]) -> Iterator[Outcome]:
-    """Injects each fault, and yields what became of it.
+    """Injects each fault, and yields its outcome.
 
     Args:
         scratch: The table, with its windows loaded and its metrics served.

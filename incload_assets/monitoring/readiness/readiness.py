@@ -39,7 +39,7 @@ DURABLE = ("dagster_postgres", "dagster_mysql")
 TOLD: dict[Criticality, str] = {
     "high": "high: somebody is paged",
     "normal": "normal: a ticket",
-    "low": "low: nobody is told",
+    "low": "low: nobody is notified",
 }
 
 

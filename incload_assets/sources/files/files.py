@@ -29,7 +29,7 @@ from incload_assets.sources.files.template import Template
 
 Deleted = Literal["keep", "retract"]
 _PARQUET = (
-    "the payload of a Parquet record does not tell the types of its values, so it cannot be parsed to the same row"
+    "the payload of a Parquet record does not keep the types of its values, so it cannot be parsed to the same row"
 )
 
 
