@@ -1,9 +1,4 @@
-"""Names of Dagster that it does not export, all in one place, as a new minor version may move them.
-
-Each is needed for want of a public one: the status of partitions, the tags of runs that sensors and backfills set, the
-filter of runs by their time of update, events without a run in batches, runs forked from a process that is warm.
-What takes long to import is imported where it is used, because every process imports this module.
-"""
+"""Names of Dagster that have no public one, in one place. What imports slowly is imported where it is used."""
 
 from types import ModuleType
 from typing import Any

@@ -28,20 +28,11 @@ _provided: "dict[str, Callable[[], Database]]" = {}
 
 @dataclass(frozen=True)
 class Database:
-    """A PostgreSQL database and the account that reads it.
+    """A PostgreSQL database (``catalog``) and the account that reads it, which needs only read access.
 
     Connections are read-only, in UTC, and limited in time: ten seconds to connect, ``timeout`` seconds per statement. A
-    connection on which the network drops all packets is closed after twice that time.
-
-    Args:
-        name: The name in the environment variables, in lower case.
-        host: Host name or address.
-        port: The server's port.
-        catalog: The database's name on the server.
-        user: The account; it needs only read access.
-        password: The account's password. Never shown.
-        tls: ``sslmode``, ``sslrootcert``, ``sslcert``, ``sslkey``, with the meaning that libpq and JDBC give them.
-        timeout: Seconds.
+    connection on which the network drops all packets is closed after twice that time. ``tls`` has ``sslmode``,
+    ``sslrootcert``, ``sslcert`` and ``sslkey`` as libpq and JDBC understand them.
     """
 
     name: str
@@ -55,24 +46,11 @@ class Database:
 
     @classmethod
     def named(cls, name: str, otherwise: "Callable[[], Database] | None" = None) -> "Database":
-        """The database that the environment configures for a name, or else the one provided for it.
+        """The database that the environment configures for a name, or else that of ``otherwise`` or :func:`provide`.
 
         ``INCLOAD_DATABASE_<NAME>_URL`` is ``postgresql://host:port/database?sslmode=verify-full``, ``…_USER`` and
         ``…_PASSWORD`` are the account, ``…_PASSWORD_FILE`` names a file with the password instead, ``…_TIMEOUT`` is
-        optional.
-
-        Args:
-            name: Letters, digits and ``_``, in lower case.
-            otherwise: Used if the environment does not configure the name; default: the provider of :func:`provide`.
-
-        Raises:
-            SourceUnreadable: A variable is missing or wrong; its value is not shown, because it may hold a password.
-            SourceUnavailable: The provided database is not available.
-
-        Example:
-            >>> # INCLOAD_DATABASE_SHOP_URL=postgresql://db.example:5432/shop?sslmode=require
-            >>> Database.named("shop").jdbc_url[:50]  # doctest: +SKIP
-            'jdbc:postgresql://db.example:5432/shop?sslmode=req'
+        optional. Raises SourceUnreadable, which shows no value, for a missing or wrong variable, and SourceUnavailable.
         """
         prefix = f"INCLOAD_DATABASE_{name.upper()}_"
         if not NAME.fullmatch(name):
@@ -107,11 +85,7 @@ class Database:
 
     @contextmanager
     def connect(self) -> Iterator[psycopg.Connection[Any]]:
-        """A connection for small queries, in autocommit mode.
-
-        Raises:
-            psycopg.Error: The server or the network failed.
-        """
+        """A connection for small queries, in autocommit mode."""
         connection = psycopg.connect(
             host=self.host,
             port=self.port,
@@ -166,18 +140,9 @@ class Database:
 
 
 def provide(name: str, provider: Callable[[], Database]) -> None:
-    """Registers a database for a name that the environment does not configure.
+    """Registers a provider of a database that the environment does not configure; it may raise SourceUnavailable.
 
     Dagster's runs are separate processes, so call this in the module that declares the tables of the database.
-
-    Args:
-        name: The name, see :meth:`Database.named`.
-        provider: Called each time the database is needed; raises SourceUnavailable if it is not available.
-
-    Example:
-        >>> provide("archive", lambda: Database("archive", "db.example", 5432, "archive", "reader", ""))
-        >>> Database.named("archive").host
-        'db.example'
     """
     _provided[name] = provider
 

@@ -1,24 +1,5 @@
 """The errors of a load, one class for each cause.
 
-    IncrementalLoadError
-    ├── DeclarationError          a table is declared wrongly; raised when the code location loads
-    ├── SourceMissing             the source holds nothing for the window yet
-    ├── SourceUnreadable          a file or row set exists and cannot be read; a person must look
-    ├── SourceUnavailable         the source does not answer; transient, retried
-    ├── SourceChanged             the source changed while it was read; transient, retried
-    ├── WindowCompacted           the window's log was compacted, so that it is not replaced unless that is chosen
-    ├── WindowHeld                somebody has undone the window's load and its source has not changed since
-    ├── CannotUndo                a window cannot be returned to what it held before
-    ├── ContractViolation         more rejected rows than the table's threshold allows
-    ├── SchemaMismatch            the table on disk and the declaration disagree
-    ├── ConcurrentLoad            another load kept winning the race; transient, retried
-    ├── TablePaused               a person has paused the loads of the table
-    ├── LakeMistaken              the lake is another one, or a copy, than Dagster's checkpoints are of
-    ├── ReconciliationFailed      the table does not hold what the log says it should
-    ├── StoredFileLost            a data file of the table or its log was removed by somebody else
-    ├── LakeUnreadable            a Delta table of the lake is damaged, locked or of a foreign format
-    └── SparkUnavailable          Spark cannot be reached or started; transient, retried
-
 Every message says what happened (table, partition, file or column, value), which rule it broke and what to do.
 """
 
@@ -26,17 +7,7 @@ from typing import ClassVar
 
 
 class IncrementalLoadError(Exception):
-    """Base of all errors of this package.
-
-    Args:
-        problem: What happened, naming table, partition, file or column, and the value.
-        rule: The rule that was broken, if it is not plain from the problem.
-        remedy: What to do now.
-
-    Example:
-        >>> str(SourceMissing("orders 2026-01-03: no file matches", remedy="wait for the file"))
-        'orders 2026-01-03: no file matches. Remedy: wait for the file.'
-    """
+    """Base of all errors of this package: what happened, the broken rule if it is not plain, and the remedy."""
 
     transient: ClassVar[bool] = False
     """True if the same load may succeed a little later with nothing changed by a person."""

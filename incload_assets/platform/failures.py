@@ -10,14 +10,10 @@ from incload_assets.platform.errors import IncrementalLoadError, SparkUnavailabl
 
 @dataclass(frozen=True)
 class Fault:
-    """An error of a driver, and the error of this project for it.
+    """An error of a driver, found by ``pattern`` and, if given, ``about``; and the error of this project for it.
 
-    Args:
-        pattern: Regular expression for the driver's text.
-        error: The error's class.
-        problem, rule, remedy: Texts of the error. ``{found}`` is the match of ``pattern``; other fields are named
-            groups of ``pattern`` and the values that :func:`first_match` gets.
-        about: Regular expression that the text has to match, too, in either case.
+    In its texts ``{found}`` is the match, other fields are named groups of ``pattern`` and values for
+    :func:`first_match`.
     """
 
     pattern: str
@@ -29,13 +25,7 @@ class Fault:
 
 
 def first_match(faults: Iterable[Fault], text: str, **values: str) -> IncrementalLoadError | None:
-    """The error of the first fault that matches a driver's text; None if no fault does.
-
-    Example:
-        >>> full = Fault("No space left", SparkUnavailable, "{table}: a disk is full ({found})", remedy="free space")
-        >>> str(first_match([full], "OSError: No space left on device", table="orders"))
-        'orders: a disk is full (No space left). Remedy: free space.'
-    """
+    """The error of the first fault that matches a driver's text; None if no fault does."""
     for fault in faults:
         if (found := re.search(fault.pattern, text)) and re.search(fault.about, text, re.IGNORECASE):
             fields = values | {"found": found[0].strip()[:200]} | found.groupdict()
@@ -109,19 +99,10 @@ def is_connection_lost(error: BaseException) -> bool:
 
 
 def translate(error: BaseException, doing: str = "Spark") -> BaseException:
-    """The error of this project for ``error``, or ``error`` itself if it is of no known kind.
+    """The error of this project for ``error``, with no secret in its message, which starts with ``doing``.
 
-    Args:
-        error: An error of Spark, its client or the object store.
-        doing: The action, with table and partition; the message starts with it.
-
-    Returns:
-        ``SparkUnavailable`` (transient) for a lost server or session, an unreachable object store or a full disk;
-        ``IncrementalLoadError`` where the object store refuses. No message carries a secret.
-
-    Example:
-        >>> str(translate(OSError("No space left on device"), "orders 2026-01-03"))[:36]
-        'orders 2026-01-03: a disk is full (N'
+    ``SparkUnavailable`` is for a lost server or session, an unreachable object store or a full disk; unknown errors
+    stay.
     """
     if isinstance(error, IncrementalLoadError):
         return error
@@ -133,14 +114,7 @@ def translate(error: BaseException, doing: str = "Spark") -> BaseException:
 
 @contextmanager
 def without_texts(doing: str) -> Iterator[None]:
-    """A block in which errors of foreign code, whose texts may repeat a value of a row, are replaced by their kind.
-
-    Args:
-        doing: The action, with the table; the message starts with it.
-
-    Raises:
-        IncrementalLoadError: An error of this project, as it is, or one that names the kind of the foreign error.
-    """
+    """A block in which errors of foreign code, whose texts may repeat a value of a row, are replaced by their kind."""
     try:
         yield
     except IncrementalLoadError:

@@ -23,15 +23,9 @@ _provided: "dict[str, Callable[[], KafkaCluster]]" = {}
 
 @dataclass(frozen=True)
 class KafkaCluster:
-    """The address and the client options of a Kafka cluster.
+    """The address (``host:port``, separated by commas) and the client options of a Kafka cluster, never shown.
 
-    Args:
-        name: The name in the environment variables, in lower case.
-        servers: ``host:port``, separated by commas.
-        options: Options by librdkafka's names: ``security.protocol``, ``sasl.mechanism``, ``sasl.username``,
-            ``sasl.password``, ``ssl.ca.location``, ``ssl.certificate.location``, ``ssl.key.location`` and so on. Never
-            shown.
-        spark_only: Additional or overriding options for Spark only, by the Java client's names. Never shown.
+    ``options`` have librdkafka's names, ``spark_only`` the Java client's: they are added or override for Spark alone.
     """
 
     name: str
@@ -41,25 +35,11 @@ class KafkaCluster:
 
     @classmethod
     def named(cls, name: str, otherwise: "Callable[[], KafkaCluster] | None" = None) -> "KafkaCluster":
-        """The cluster that the environment configures for a name, or else the one provided for it.
+        """The cluster that the environment configures for a name, or else that of ``otherwise`` or :func:`provide`.
 
-        ``INCLOAD_KAFKA_<NAME>_SERVERS`` is its address; ``…_OPTIONS`` and ``…_SPARK_OPTIONS`` are JSON objects;
-        ``…_OPTIONS_FILE`` and ``…_SPARK_OPTIONS_FILE`` name files with them instead. The value of an option may name a
-        secret, ``secret:NAME``.
-
-        Args:
-            name: Letters, digits and ``_``, in lower case.
-            otherwise: Used if the environment does not configure the name; default: the provider of :func:`provide`.
-
-        Raises:
-            SourceUnreadable: A variable is missing or wrong; its value is not shown, because it may hold a password.
-            SourceUnavailable: The provided cluster is not available.
-
-        Example:
-            >>> os.environ["INCLOAD_KAFKA_SHOP_SERVERS"] = "kafka-1:9093,kafka-2:9093"
-            >>> os.environ["INCLOAD_KAFKA_SHOP_OPTIONS"] = '{"security.protocol": "SSL"}'
-            >>> KafkaCluster.named("shop").spark_options["kafka.security.protocol"]
-            'SSL'
+        ``INCLOAD_KAFKA_<NAME>_SERVERS`` is its address; ``…_OPTIONS`` and ``…_SPARK_OPTIONS`` are JSON objects, whose
+        values may name secrets; ``…_OPTIONS_FILE`` and ``…_SPARK_OPTIONS_FILE`` name files with them instead. Raises
+        SourceUnreadable, which shows no value, for a missing or wrong variable, and SourceUnavailable.
         """
         prefix = f"INCLOAD_KAFKA_{name.upper()}_"
         servers = os.environ.get(f"{prefix}SERVERS", "").strip()
@@ -71,11 +51,7 @@ class KafkaCluster:
         return cls(name, servers, _options(name, f"{prefix}OPTIONS"), _options(name, f"{prefix}SPARK_OPTIONS"))
 
     def client_options(self, on_error: Callable[[Any], None]) -> dict[str, Any]:
-        """The options for confluent-kafka's clients.
-
-        Args:
-            on_error: Called with errors between requests, such as a refused login.
-        """
+        """The options for confluent-kafka's clients, which report errors between requests to ``on_error``."""
         return {
             "client.id": "incload",
             "socket.timeout.ms": REQUEST_SECONDS * 1000,
@@ -88,11 +64,7 @@ class KafkaCluster:
 
     @property
     def spark_options(self) -> dict[str, str]:
-        """The options for Spark's reader, by the Java client's names; the content of files is included.
-
-        Raises:
-            SourceUnreadable: A file named in the options cannot be read.
-        """
+        """The options for Spark's reader, by the Java client's names; the content of files is included."""
         bounds = {"request.timeout.ms": f"{REQUEST_SECONDS * 1000}", "default.api.timeout.ms": f"{REQUEST_SECONDS}500"}
         java = {**bounds, **self._java(), **self.spark_only, "bootstrap.servers": self.servers}
         return {f"kafka.{name}": value for name, value in java.items()}
@@ -125,17 +97,7 @@ class KafkaCluster:
 
 
 def provide(name: str, provider: Callable[[], KafkaCluster]) -> None:
-    """Registers a cluster for a name that the environment does not configure, as ``databases.provide`` does.
-
-    Args:
-        name: The name, see :meth:`KafkaCluster.named`.
-        provider: Called each time the cluster is needed; raises SourceUnavailable if it is not available.
-
-    Example:
-        >>> provide("archive", lambda: KafkaCluster("archive", "kafka.example:9092"))
-        >>> KafkaCluster.named("archive").spark_options["kafka.bootstrap.servers"]
-        'kafka.example:9092'
-    """
+    """Registers a provider of a cluster that the environment does not configure, as ``databases.provide`` does."""
     _provided[name] = provider
 
 

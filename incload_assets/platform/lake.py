@@ -62,27 +62,17 @@ _COPIES_AT_ONCE = 8
 
 @dataclass(frozen=True)
 class Lake:
-    """The Delta tables under one root.
+    """The Delta tables under one root: a folder, or ``s3://bucket/prefix``, without a trailing slash.
 
     Reading metadata of a table (existence, version, transaction versions, schema) needs no Spark: deltalake reads it in
     milliseconds, with the configuration classes of dagster-deltalake. That package's resource is not used, because
     creating it takes longer than opening a table. Nor is its IO manager, because it deletes other partitions than the
     one it writes.
-
-    Args:
-        root: A folder, or ``s3://bucket/prefix``, without a trailing slash.
-
-    Example:
-        >>> lake = Lake("s3://lake/prod")
-        >>> lake.table_uri(["retail", "orders"])
-        's3://lake/prod/retail/orders'
-        >>> lake.sql_name(lake.log_uri(["orders"]))
-        'delta.`s3a://lake/prod/_changes/orders`'
     """
 
     root: str
     is_written: ClassVar[bool] = True
-    """False for a lake that is only looked at."""
+    """False for a lake that is only read."""
 
     @classmethod
     def of(cls, settings: Settings) -> "Lake":
@@ -90,14 +80,7 @@ class Lake:
         return cls(settings.lake_root)
 
     def table_uri(self, key_path: Sequence[str]) -> str:
-        """The URI of an asset's table.
-
-        Args:
-            key_path: The parts of the asset key.
-
-        Raises:
-            ValueError: A part cannot be a folder's name, or the first one is reserved.
-        """
+        """The URI of an asset's table; raises ValueError if a part of the key is reserved or no valid folder name."""
         for part in key_path:
             if not part or part in (".", "..") or "/" in part:
                 raise ValueError(f"{'/'.join(key_path)!r}: {part!r} cannot be the name of a folder of the lake")
@@ -106,19 +89,19 @@ class Lake:
         return "/".join([self.root, *key_path])
 
     def log_uri(self, key_path: Sequence[str]) -> str:
-        """The URI of the change log of an asset's table; raises the errors of :meth:`table_uri`."""
+        """The URI of the change log of an asset's table."""
         return self._beside(LOG_FOLDER, key_path)
 
     def cuts_uri(self, key_path: Sequence[str]) -> str:
-        """The URI of the stored window bounds of an asset's table; raises the errors of :meth:`table_uri`."""
+        """The URI of the stored window bounds of an asset's table."""
         return self._beside(CUTS_FOLDER, key_path)
 
     def references_uri(self, key_path: Sequence[str]) -> str:
-        """The URI of the stored references of an asset's table; raises the errors of :meth:`table_uri`."""
+        """The URI of the stored references of an asset's table."""
         return self._beside(REFERENCES_FOLDER, key_path)
 
     def former_uri(self, key_path: Sequence[str]) -> str:
-        """The URI of the former landings of an asset's table; raises the errors of :meth:`table_uri`."""
+        """The URI of the former landings of an asset's table."""
         return self._beside(FORMER_FOLDER, key_path)
 
     def _beside(self, folder: str, key_path: Sequence[str]) -> str:
@@ -149,13 +132,7 @@ class Lake:
                 return None
 
     def expect_readable(self, uri: str) -> DeltaTable | None:
-        """The table at ``uri`` at its newest version; None if there is none.
-
-        Raises:
-            LakeUnreadable: As in :meth:`delta`, the folder has data, but no commits, or the table has a
-                feature that is not known.
-            SparkUnavailable, IncrementalLoadError: As in :meth:`delta`.
-        """
+        """Like :meth:`delta`; also raises for a folder with data and no commits, or a table with an unknown feature."""
         table = self.delta(uri)
         if table is None and (names := self.strangers(uri)) and (table := self.delta(uri)) is None:
             raise without_commits(uri, names)
@@ -183,13 +160,9 @@ class Lake:
         return FollowedLake(self.root)
 
     def identity(self, *, create: bool = False) -> str | None:
-        """The lake's identity, a UUID that a copy of the lake has, too; None if it has none yet.
+        """The lake's identity, a UUID that a copy has, too; None if it has none yet and none is to be created.
 
-        It is the identifier in the first commit of an empty Delta table: of several that create the table at once, only
-        one makes the first commit.
-
-        Args:
-            create: Whether to give the lake an identity if it has none.
+        It is the identifier in the first commit of an empty Delta table, which only one of several processes can make.
         """
         uri = f"{self.root}/{IDENTITY_FOLDER}"
         table = self.delta(uri, 0)
@@ -212,23 +185,12 @@ class Lake:
 
     @contextmanager
     def files(self, uri: str) -> Iterator[pafs.FileSystem]:
-        """The file system below ``uri``, with deltalake's access to the object store.
-
-        Raises:
-            SparkUnavailable, IncrementalLoadError: As in :meth:`delta`.
-        """
+        """The file system below ``uri``, with deltalake's access to the object store."""
         with _translated(uri):
             yield pafs.PyFileSystem(DeltaStorageHandler(uri, _options(uri)))
 
     def copy(self, places: Mapping[str, str]) -> None:
-        """Copies files within the lake, without reading them: as links on a local disk, by the object store on S3.
-
-        Args:
-            places: New paths by old paths, both below the root.
-
-        Raises:
-            SparkUnavailable, IncrementalLoadError: As in :meth:`delta`.
-        """
+        """Copies files, new by old paths below the root, as links on a local disk or by the object store on S3."""
         with _translated(self.root), ThreadPoolExecutor(_COPIES_AT_ONCE, "incload-copy") as pool:
             handler = DeltaStorageHandler(self.root, _options(self.root))
             copy = handler._handler.copy_file  # its public form passes an argument under a wrong name
@@ -256,23 +218,18 @@ class Lake:
         schema: Schema | None = None,
         alone: bool = False,
     ) -> bool:
-        """Commits data files that are written already, without Spark, as commit ``number`` of ``app_id``.
+        """Commits data files that are written already, without Spark, as commit ``number`` of the fence ``app_id``.
 
         Args:
             table: The table at its present version.
             added: The files; if empty, the commit contains only the fence.
-            app_id: Identifier of the fence.
-            number: Number of the fence.
-            replaced: Values by partition column; all files with these values are removed, or all files if no column is
-                given. None: no file is removed.
-            note: Description of the commit for readers.
-            schema: The columns that the table has from then on, if all files are removed; by default its present ones.
+            replaced: Values by partition column, whose files are removed; without a column all files. None: none.
+            schema: The columns from then on, if all files are removed; by default the present ones.
             alone: Whether the commit fails if there was any other commit since ``table`` was read.
 
         Returns:
-            Whether the commit succeeded. False if this or a greater number was committed before, or if since ``table``
-            was read another writer has committed under this identifier, changed the removed files, or changed the
-            table's columns.
+            False if this or a greater number was committed before, or if since ``table`` was read another writer has
+            committed under this identifier, changed the removed files, or changed the table's columns.
         """
         uri = table.table_uri
         if (table.transaction_version(app_id) or 0) >= number:
@@ -296,12 +253,7 @@ class Lake:
         return True
 
     def move_fences(self, table: DeltaTable, numbers: Mapping[str, int]) -> bool:
-        """Moves several fences of a table in one commit without data; returns whether it succeeded.
-
-        Args:
-            table: The table at its present version.
-            numbers: Numbers of fences by identifier, each above all earlier ones.
-        """
+        """Moves fences to numbers above all earlier ones, in one commit without data; returns whether it succeeded."""
         fences = CommitProperties(app_transactions=[Transaction(*each) for each in numbers.items()])
         by = table.metadata().partition_columns
         with _translated(table.table_uri):
@@ -312,20 +264,10 @@ class Lake:
         return True
 
     def append(self, uri: str, rows: pa.Table, app_id: str, number: int, *, anew: bool = False) -> bool:
-        """Appends a few rows without Spark, as commit ``number`` of ``app_id``; creates the table if there is none.
+        """Appends a few rows without Spark as commit ``number`` of ``app_id``, or replaces all rows by them (``anew``).
 
-        Args:
-            uri: The table's URI.
-            rows: The rows; meant for a few.
-            app_id: Identifier of the fence.
-            number: Number of the fence.
-            anew: Whether the rows replace all rows of the table, in one file.
-
-        Returns:
-            Whether the rows were written; False if another writer committed this number, or any since the last read.
-
-        Raises:
-            SparkUnavailable, IncrementalLoadError: As in :meth:`delta`.
+        Returns False if another writer committed this number, or any since the last read. Creates the table if
+        necessary.
         """
         with _translated(uri):
             try:
@@ -347,8 +289,8 @@ class FollowedLake(Lake):
     """A lake whose tables stay open: opening one again reads only the commits since, not the whole Delta log.
 
     With 10,000 files and no new commit that takes 1 ms instead of 12. Opening a table again also moves the objects
-    returned before to the newest version. Not for anything that outlives a load: a table that is deleted and created
-    again meanwhile is mistaken for the old one.
+    returned before to the newest version. Only for the length of a load: a table that is deleted and created again
+    meanwhile is mistaken for the old one.
     """
 
     _opened: dict[str, DeltaTable] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -366,7 +308,7 @@ class FollowedLake(Lake):
 
 
 def data_files(delta: DeltaTable) -> pa.Table:
-    """The data files of a table from its Delta log: sizes, rows, partitions, maxima.
+    """The data files of a table from its Delta log, one row each.
 
     Columns: ``path`` (percent-encoded), ``size_bytes``, ``num_records``, ``partition.<column>``, ``max.<column>``.
     """
@@ -409,7 +351,7 @@ def _translated(uri: str) -> Iterator[None]:
 
 
 def _unreadable(error: OSError | DeltaError, uri: str) -> IncrementalLoadError | None:
-    """What an error says about a table; None if it says nothing: a lost race, or a file that somebody looked for."""
+    """The error for a damaged table; None for a lost race, or a file that was asked for and does not exist."""
     is_of_table = isinstance(error, DeltaError) or str(error).startswith("Kernel error")
     is_absent = isinstance(error, TableNotFoundError) and "PermissionDenied" not in str(error)
     if isinstance(error, CommitFailedError) or is_absent or not is_of_table:
@@ -425,11 +367,7 @@ def _is_on_s3(uri: str) -> bool:
 
 
 def _options(uri: str) -> dict[str, str]:
-    """The options for deltalake to reach the object store.
-
-    With few retries, so that a store that is down is noticed in seconds; by default deltalake retries for three
-    minutes.
-    """
+    """The options for deltalake, with few retries: by default it retries for minutes when a store is down."""
     if not _is_on_s3(uri):
         return {}
     endpoint = S3Endpoint.from_env()

@@ -1,9 +1,9 @@
 """Rows of Delta tables by values of their columns, read without Spark.
 
-A dataset as deltalake makes it takes the statistics of each file for conditions that its rows meet, and pyarrow leaves
+A dataset as deltalake makes it treats the statistics of each file as conditions that its rows meet, and pyarrow leaves
 out files that contradict them. Some statistics are no such conditions: where a file has no range, its rows are compared
 with NULL; NaN is in no range; texts with characters beyond U+FFFF, escaped in JSON, are misread; and instants in
-checkpoints may be. Here a range only leaves out files of which it proves that they have no such row.
+checkpoints may be. Here a range leaves out a file only if it proves that the file has no such row.
 """
 
 import math
@@ -39,18 +39,14 @@ def rows_where(
     files: pa.Table | None = None,
     most: int | None = None,
 ) -> pa.Table:
-    """The rows of a Delta table that meet conditions, whoever has written its files.
+    """The rows of a Delta table that meet conditions, whichever software wrote its files.
 
     Args:
-        delta: The table.
         among: The values that columns have. A column that the table lacks is NULL; NaN equals NaN, and 0.0 -0.0.
         where: Another condition. It must not depend on NaN.
         columns: The columns to return; those that the table lacks are left out. None: all.
-        files: The files to read, of :func:`~incload_assets.platform.lake.data_files`; None: all.
+        files: The :func:`~incload_assets.platform.lake.data_files` to read; None: all.
         most: The number of rows from which on no more are read; None: all are.
-
-    Example:
-        >>> rows_where(delta, {"id": [17]}, columns=["id", "seq"])  # doctest: +SKIP
     """
     among = among or {}
     known = data_files(delta) if files is None else files
@@ -72,15 +68,7 @@ def rows_where(
 
 
 def dataset_of(delta: DeltaTable, files: pa.Table) -> pads.FileSystemDataset:
-    """Some files of a Delta table, of which is assumed only in which partition they are.
-
-    Args:
-        delta: The table.
-        files: The files, of :func:`~incload_assets.platform.lake.data_files`.
-
-    Raises:
-        deltalake.exceptions.DeltaProtocolError: The table can only be read by Spark.
-    """
+    """Some files of a table, without their statistics; raises DeltaProtocolError if only Spark can read the table."""
     options = pads.ParquetReadOptions(coerce_int96_timestamp_unit="us")  # instants of far years
     empty = delta.to_pyarrow_dataset(file_pruning_predicate="false", parquet_read_options=options)
     places = [name for name in files.schema.names if name.startswith("partition.")]
@@ -94,17 +82,7 @@ def dataset_of(delta: DeltaTable, files: pa.Table) -> pads.FileSystemDataset:
 
 
 def files_with(files: pa.Table, among: Among) -> pa.Table:
-    """Files without those that provably have no row with some values.
-
-    Args:
-        files: The files, of :func:`~incload_assets.platform.lake.data_files`.
-        among: The values.
-
-    Example:
-        >>> files = pa.table({"path": ["a", "b", "c"], "min.seq": [3, 5, None], "max.seq": [4, 8, None]})
-        >>> files_with(files, {"seq": [6, 7]})["path"].to_pylist()
-        ['b', 'c']
-    """
+    """The files without those that provably have no row with some values."""
     for name, values in among.items():
         low, high = _range(files, name)
         if low is None or high is None or not values or None in values:

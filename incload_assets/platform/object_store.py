@@ -14,24 +14,14 @@ ENCRYPTION = "AWS_SERVER_SIDE_ENCRYPTION"
 KMS_KEY = "AWS_SSE_KMS_KEY_ID"
 """The variable that names the key for it. deltalake reads both variables itself; Spark and s3fs are given them."""
 ENCRYPTIONS = {"AES256": "AES256", "aws:kms": "SSE-KMS", "aws:kms:dsse": "DSSE-KMS"}
-"""What the former variable may be, as S3's interface has it, and what Hadoop's S3A calls it."""
+"""The valid values of the encryption variable, in S3's notation, each with its name in Hadoop's S3A."""
 
 
 @dataclass(frozen=True)
 class S3Endpoint:
-    """An S3 endpoint.
+    """An S3 endpoint; None stands for AWS, the provider chain, each client's authorities, the bucket's encryption.
 
-    Args:
-        url: Address of an S3 service other than AWS, for example ``http://localhost:9000``; None: AWS.
-        region: Region to sign for; None: the provider chain decides.
-        authorities: PEM file with the certificates of the authorities that the endpoint's certificate may be signed by;
-            None: those that each client knows.
-        encryption: How S3 is to encrypt what is written, one of :data:`ENCRYPTIONS`; None: as the bucket's default is.
-        kms_key: The key of KMS for that; None: the account's own key for S3.
-
-    Example:
-        >>> S3Endpoint("http://localhost:9000", "us-east-1").tls
-        False
+    ``authorities`` is a PEM file with the certificates of authorities, ``encryption`` is one of :data:`ENCRYPTIONS`.
     """
 
     url: str | None
@@ -56,14 +46,7 @@ class S3Endpoint:
         return not (self.url or "").startswith("http://")
 
     def check(self, doing: str) -> None:
-        """Checks the file of the authorities and the encryption; each client would fail with words of its own.
-
-        Args:
-            doing: The current activity for messages, with the table.
-
-        Raises:
-            IncrementalLoadError: The file has no certificate, or cannot be read; or the encryption is unknown.
-        """
+        """Checks the file of the authorities and the encryption: each client would report them in its own way."""
         has_key = (self.encryption or "").startswith("aws:")
         if self.encryption not in (None, *ENCRYPTIONS) or (self.kms_key and not has_key):
             raise IncrementalLoadError(

@@ -4,12 +4,7 @@ from urllib.parse import quote
 
 
 def table_path(name: str) -> str:
-    """The path of a table's page.
-
-    Example:
-        >>> table_path("shop/orders")
-        '/table/shop/orders'
-    """
+    """The path of a table's page: ``/table/shop/orders`` for ``shop/orders``."""
     return f"/table/{quote(name)}"
 
 
@@ -24,10 +19,5 @@ def load_path(run_id: str) -> str:
 
 
 def address_of(name: str, served_at: str) -> str:
-    """The address of a table's page.
-
-    Args:
-        name: The table's name.
-        served_at: The address of ``incload dashboard``.
-    """
+    """The address of a table's page in the ``incload dashboard`` served at an address."""
     return f"{served_at.rstrip('/')}{table_path(name)}"

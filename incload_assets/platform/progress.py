@@ -1,8 +1,4 @@
-"""Progress messages of long steps, passed to whoever shows them.
-
-Jars are fetched and servers are started deep inside the code that first needs them, while only the command line can
-show progress to a person.
-"""
+"""Progress messages of long steps: reported deep inside the code that starts servers, shown by the command line."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,27 +7,14 @@ _shown_by: list[Callable[[str], None]] = []
 
 
 def tell(what: str) -> None:
-    """Reports the current step in one line, which replaces the previous line. Does nothing if nobody shows it.
-
-    Args:
-        what: The line; empty when the step is over.
-
-    Example:
-        >>> with shown_by(print):
-        ...     tell("Spark is starting, 3 s")
-        Spark is starting, 3 s
-    """
+    """Reports the current step in one line, which replaces the previous one; an empty line when the step is over."""
     for show in _shown_by:
         show(what)
 
 
 @contextmanager
 def shown_by(show: Callable[[str], None]) -> Iterator[None]:
-    """Shows the progress messages of a block.
-
-    Args:
-        show: Called with each line, at most several times a second, by the working thread.
-    """
+    """Passes each progress line of a block to ``show``, at most several times a second, in the working thread."""
     _shown_by.append(show)
     try:
         yield

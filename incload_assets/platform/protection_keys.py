@@ -20,24 +20,14 @@ ERASURE = "erasure"
 TOKENIZED, ENCRYPTED = "t", "e"
 """The marks after the key's prefix: of values encrypted alike for everybody, and for one person."""
 SEALING_KEY, SEALING_NONCE = b"\xffkey\xff", b"\xffnonce\xff"
-"""The purposes for which keys and nonces are derived; no text in UTF-8 begins so, and so no value that is hashed."""
+"""The purposes of derived keys and nonces; no text in UTF-8 begins so, and so no value that is hashed."""
 NONCE_BYTES = 12
 SHORTEST = 32
 """Fewest characters of a key."""
 
 
 def protection_key(name: str) -> bytes:
-    """The key of a name: ``INCLOAD_KEY_<NAME>``, or the content of the file that ``INCLOAD_KEY_<NAME>_FILE`` names.
-
-    Raises:
-        SourceUnreadable: There is none, both are given, the file cannot be read, or the key is too short; the key is
-            not shown.
-
-    Example:
-        >>> # INCLOAD_KEY_CRM_FILE=/run/secrets/crm
-        >>> len(protection_key("crm"))  # doctest: +SKIP
-        64
-    """
+    """The key in ``INCLOAD_KEY_<NAME>`` or the file in ``…_FILE``; SourceUnreadable if it is missing or short."""
     variable = f"INCLOAD_KEY_{name.upper()}"
     try:
         key = secret(variable)
@@ -51,14 +41,7 @@ def protection_key(name: str) -> bytes:
 
 
 def erasure_key(*, create: bool = False) -> bytes:
-    """The key of erasures: ``INCLOAD_KEY_ERASURE`` as for other keys; without it a key that was made on this machine.
-
-    Args:
-        create: Whether to make a key in ``<home>/keys`` if there is none.
-
-    Raises:
-        SourceUnreadable: There is none, or it cannot be read.
-    """
+    """The key of erasures, ``INCLOAD_KEY_ERASURE`` or this machine's, which ``create`` makes; else SourceUnreadable."""
     variable = f"INCLOAD_KEY_{ERASURE.upper()}"
     if os.environ.get(variable) or os.environ.get(f"{variable}_FILE"):
         return protection_key(ERASURE)
@@ -90,12 +73,7 @@ def token(name: str, key: bytes, value: str) -> str:
 
 
 def sealing(purpose: bytes, name: str) -> bytes:
-    """The beginning of a message from which a key or a nonce is derived.
-
-    Args:
-        purpose: :data:`SEALING_KEY` or :data:`SEALING_NONCE`.
-        name: The key's name.
-    """
+    """The beginning of a message from which a key or a nonce is derived; the purpose is one of the constants above."""
     return purpose + name.encode() + b"\xff"
 
 
@@ -104,11 +82,6 @@ def sealed(name: str, key: bytes, value: str) -> str:
 
     AES-256-GCM, whose nonce is derived from the value, so that practically no two values share one (the idea of a
     synthetic initialisation vector, RFC 5297). Key and nonce are HMAC-SHA-256 under the key given.
-
-    Args:
-        name: The key's name.
-        key: The key.
-        value: The value.
     """
     plain = value.encode()
     nonce = hmac.digest(key, sealing(SEALING_NONCE, name) + plain, "sha256")[:NONCE_BYTES]

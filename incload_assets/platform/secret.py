@@ -9,18 +9,8 @@ from incload_assets.platform.secret_store import resolved
 def secret(variable: str) -> str:
     """The value of a variable, or the content of the file that ``<variable>_FILE`` names; '' if neither is set.
 
-    A value ``secret:NAME`` is looked up, see :mod:`incload_assets.platform.secret_store`.
-
-    White space around the content is not part of it: editors and ``kubectl`` end files with a line end.
-
-    Raises:
-        ValueError: Both are set, the file cannot be read, or the secret cannot be had. The message names the
-            variable and no value.
-
-    Example:
-        >>> # INCLOAD_DATABASE_SHOP_PASSWORD_FILE=/run/secrets/shop
-        >>> secret("INCLOAD_DATABASE_SHOP_PASSWORD")  # doctest: +SKIP
-        '…'
+    A value ``secret:NAME`` is resolved. White space around the content is not part of it: editors and ``kubectl`` end
+    files with a line end. Raises ValueError, without a value in its message, if both are set or there is no secret.
     """
     given, file = os.environ.get(variable, ""), os.environ.get(f"{variable}_FILE", "")
     if given and file:

@@ -1,12 +1,8 @@
 """Secrets by name, from a command of a secret store or from a folder of files that only their owner may read.
 
-A value ``secret:NAME`` in a setting names a secret. One of two settings says where it is:
-
-- ``INCLOAD_SECRET_COMMAND``, for example ``pass show {name}``: run without a shell, its output is the secret.
-- ``INCLOAD_SECRET_FOLDER``: a folder with a file for each secret.
-
-A secret is asked for again after some minutes, so that a rotated one is found without a restart. Output of the command
-is never shown: not in errors, and what it writes to its error stream is dropped.
+``secret:NAME`` in a setting names a secret. ``INCLOAD_SECRET_COMMAND``, for example ``pass show {name}``, is run
+without a shell, and its output is the secret; or ``INCLOAD_SECRET_FOLDER`` has a file for each secret. It is requested
+again after some minutes, so that a rotated one is found without a restart. No error shows output of the command.
 """
 
 import os
@@ -38,16 +34,7 @@ _asking = Lock()
 
 
 def resolved(value: str) -> str:
-    """The secret that a value names; a value that names none as it is.
-
-    Raises:
-        ValueError: The secret cannot be had; the message names it, the setting and the remedy, and no value.
-        SourceUnavailable: The command did not end in time.
-
-    Example:
-        >>> resolved("not a secret")
-        'not a secret'
-    """
+    """The secret that a value names, else the value; raises ValueError, or SourceUnavailable after a time-out."""
     if not value.startswith(PREFIX):
         return value
     name, command, folder = value.removeprefix(PREFIX), os.environ.get(COMMAND, ""), os.environ.get(FOLDER, "")

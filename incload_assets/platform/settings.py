@@ -22,55 +22,10 @@ def _conf_value(value: Any) -> str:
 
 
 class Settings(BaseSettings):
-    """The settings of this code location; every field is read from the environment variable ``INCLOAD_<FIELD>``.
+    """The settings of this code location, each from an environment variable ``INCLOAD_<FIELD>``.
 
-    Args:
-        home: Folder for everything that the code location keeps on a laptop (lake, landing area, Spark's state).
-        landing: Root of the landing area, a folder or ``s3://bucket/prefix``; default ``<home>/landing``.
-        lake: Root of the Delta tables, a folder or ``s3://bucket/prefix``; default ``<home>/lake``.
-        spark: ``local`` (a shared Spark Connect server on this machine, started on demand), ``in-process`` (a session
-            inside each run), or the ``sc://…`` address of a Spark Connect server. On S3, all loads must use one server:
-            Delta's commits there are safe only from a single Spark driver.
-        spark_memory: Heap of a Spark that is started here, for example ``2g`` or ``900m``.
-        spark_idle_minutes: Minutes without a connection after which the local Spark server and the sample shop's
-            PostgreSQL and Kafka stop themselves.
-        spark_conf: Additional configuration of a Spark that is started here, as a JSON object; it overrides ours.
-        maven_repositories: Maven repositories (URLs, separated by commas) to use in place of the default one.
-        jars: Folder with Spark's jars, for machines without access to a Maven repository.
-        s3: Fetch the S3 jars although neither ``landing`` nor ``lake`` is on S3 (if a table names a bucket itself).
-        kafka: Fetch the jars for tables that read from Kafka; by default only for the sample shop, if available. With
-            ``false`` the shop runs without Kafka, too.
-        warm_runs: Whether runs are forked from a process that has loaded the code location.
-        price_per_hour: Price of an hour of the computing that a load occupies, in whatever currency; 0: unknown, costs
-            are shown in seconds.
-        monitoring: Folder with the rules that ``incload monitoring render`` wrote, for ``incload ready``.
-        prometheus_url: Address of a Prometheus that evaluates the rules, for ``incload ready``.
-        dashboard_url: Address of ``incload dashboard``, to which the tables in the Dagster UI link; None: no link.
-        backups: Folder of the backups of Dagster's storage; default ``<home>/backups``.
-        audit_days: Days after which entries of the audit are removed.
-        person_keys: URI of the Delta table with the keys of persons, for encrypted values; default ``_person_keys`` in
-            the lake.
-        secret_command: Command that shows a secret, with ``{name}`` in it, see ``secret_store.py``.
-        secret_folder: Folder with a file for each secret, in place of the command.
-        encryption_at_rest: What encrypts the disks, and stores that cannot be asked, for ``incload ready``; empty:
-            nobody has said so.
-        samples: Whether the sample shop and its tables are part of the code location.
-        evolution: Whether loads adapt tables to changed contracts (``apply``) or fail (``stop``), for all tables whose
-            declaration leaves both ``add`` and ``widen`` of its evolution out; None: as these are by default.
-        notify_slack_url: Address of a webhook of Slack, or of something compatible, for messages about tables.
-        notify_webhook_url: Address to which the same messages are posted as JSON.
-        notify_email: E-mail addresses, separated by commas, to which the same messages go by ``notify_smtp``.
-        notify_smtp: Mail server, ``smtp://user@host:587`` or ``smtps://…``; the user only if it wants a password.
-        notify_smtp_password: Password at the mail server.
-        notify_from: Sender of e-mail.
-        trace_url: Address of a run's trace, with ``{trace_id}`` in it; the metadata of loads link to it.
-
-    Raises:
-        ValidationError: A value is invalid; the message names the field.
-
-    Example:
-        >>> Settings(lake="s3://lake/prod").lake_root
-        's3://lake/prod'
+    ``docs/production.md`` explains them. On S3, all loads must use one Spark server: Delta's commits there are safe
+    only from a single Spark driver. Invalid values raise ValidationError, which names the field.
     """
 
     # Values are hidden in errors: an address may contain a token, a conf value a key.

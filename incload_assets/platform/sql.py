@@ -40,8 +40,8 @@ def col(name: str, alias: str | None = None) -> Column:
 def content_hash_sql(columns: Sequence[str], alias: str = "") -> str:
     """SQL for a 64-bit hash of a row's content.
 
-    The hash is taken of the row as JSON: a hash of the columns themselves skips NULLs, so that (NULL, 'a') and
-    ('a', NULL) would collide. JSON omits NULL columns, so adding a column changes no hash.
+    The hash is of the row as JSON: a hash of the columns themselves skips NULLs, so that (NULL, 'a') and ('a', NULL)
+    would collide. JSON omits NULL columns, so adding a column changes no hash.
     """
     prefix = f"{alias}." if alias else ""
     row = ", ".join(prefix + quoted(c) for c in columns)
@@ -52,12 +52,7 @@ def row_id_sql(columns: Sequence[str], alias: str = "", *, zeros: Collection[str
     """SQL for an identifier of a row by its content: SHA-256 of the row as JSON, unique even among very many rows.
 
     JSON quotes every value beside its column's name, so adjacent values cannot be confused: ('a', 'bc') and ('ab', 'c')
-    differ, and so do NULL (omitted), '' and 'null'.
-
-    Args:
-        columns: The row's columns.
-        alias: Alias of the frame.
-        zeros: Columns in which 0.0 and -0.0, which are equal, get the same identifier.
+    differ, and so do NULL (omitted), '' and 'null'. In the columns ``zeros``, 0.0 and -0.0 get the same identifier.
     """
     prefix = f"{alias}." if alias else ""
     row = ", ".join(f"{prefix}{quoted(c)}{f' + 0F AS {quoted(c)}' if c in zeros else ''}" for c in columns)
@@ -85,12 +80,8 @@ def union_of(frames: Iterable[DataFrame]) -> DataFrame:
 def combined(pairwise: Callable[[Part, Part], Part], parts: list[Part]) -> Part:
     """The result of an associative operation over all parts, in order, computed as a balanced tree.
 
-    ``reduce`` would nest each part one level deeper than the one before. Expressions sent to Spark may nest at most 100
-    levels, so a table of 40 columns would be too wide. A balanced tree of 300 parts has nine levels.
-
-    Example:
-        >>> combined("({}{})".format, ["a", "b", "c", "d", "e"])
-        '((ab)(c(de)))'
+    Expressions sent to Spark may nest at most 100 levels. ``reduce`` would need one for each part, so a table of 40
+    columns would be too wide; a balanced tree of 300 parts has nine.
     """
     if len(parts) == 1:
         return parts[0]

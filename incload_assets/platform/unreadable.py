@@ -83,19 +83,7 @@ def described(uri: str) -> str:
 def unreadable(
     error: BaseException, uri: str, files: pafs.FileSystem | None = None, *, sure: bool = True
 ) -> IncrementalLoadError | None:
-    """The error of this project for an error of deltalake or pyarrow about a table.
-
-    Args:
-        error: The error.
-        uri: The table's URI.
-        files: The files below the URI, to find the damaged one; None: it is not looked for.
-        sure: Whether the error is about the table, whatever it says; None is returned otherwise if it is of no known
-            kind.
-
-    Example:
-        >>> str(unreadable(OSError("Kernel error: Unsupported minimum reader version 9"), "/lake/orders"))[:45]
-        'the Delta table /lake/orders has a format tha'
-    """
+    """The error of this project for an error about a table; None if its kind is unknown and it is not ``sure``."""
     text = re.sub(r"\x1b\[\d+m", "", str(error))
     place = re.search(r"(?:open file|access) (/\S+)", text)
     named = f": {place[1]}" if place else ""
@@ -115,23 +103,13 @@ def unreadable(
 
 
 def with_features(uri: str, names: Collection[str]) -> IncrementalLoadError | None:
-    """The error for a table with reader features; None if all of them are known.
-
-    Args:
-        uri: The table's URI.
-        names: The features' names.
-    """
+    """The error for a table with the reader features ``names``; None if all of them are known."""
     unknown = sorted({*names} - READER_FEATURES)
     return unreadable(ValueError(f"Feature {unknown[0]!r} is not supported"), uri) if unknown else None
 
 
 def without_commits(uri: str, names: Sequence[str]) -> LakeUnreadable:
-    """The error for a folder with data and without a single commit.
-
-    Args:
-        uri: The folder's URI.
-        names: The names of files and folders in it.
-    """
+    """The error for a folder with data, whose content is ``names``, and without a single commit."""
     return LakeUnreadable(
         f"{described(uri)} has no commits in {_COMMITS}, but holds {', '.join(map(repr, names[:3]))}",
         rule=f"a Delta table is its data files and the commits in {_COMMITS}",
@@ -142,12 +120,7 @@ def without_commits(uri: str, names: Sequence[str]) -> LakeUnreadable:
 def cut_at_a_line(files: pafs.FileSystem, uri: str, version: int, count: int, size: int) -> LakeUnreadable | None:
     """The error for a newest commit that lacks lines at its end, which readers do not notice; None if it lacks none.
 
-    Args:
-        files: The files below the URI.
-        uri: The table's URI.
-        version: The version that was read.
-        count: Number of its data files, which Spark writes into a file beside its commit.
-        size: Their total bytes, which it writes there, too.
+    It compares the files of ``version``, their number and bytes, with what Spark wrote beside the commit.
     """
     name = f"{version:020d}.json"
     commit, sums = files.get_file_info([f"{_COMMITS}/{name}", f"{_COMMITS}/{version:020d}.crc"])

@@ -16,14 +16,7 @@ _LENGTH = struct.Struct("!I")
 
 @dataclass(frozen=True)
 class Command:
-    """A command to run.
-
-    Args:
-        password: The server's password.
-        arguments: The arguments, ``sys.argv`` without the program.
-        directory: The working directory.
-        environment: The environment.
-    """
+    """A command to run: the server's password, ``sys.argv`` without the program, working directory, environment."""
 
     password: str
     arguments: list[str]
@@ -37,24 +30,14 @@ def address(password: str) -> str:
 
 
 def send(connection: socket.socket, command: Command, files: list[int]) -> None:
-    """Sends a command with its files.
-
-    Args:
-        connection: The connection to the server.
-        command: The command to run.
-        files: Descriptors of its standard input, output and error.
-    """
+    """Sends a command with the descriptors of its standard input, output and error."""
     content = json.dumps(asdict(command)).encode()
     socket.send_fds(connection, [_LENGTH.pack(len(content))], files)
     connection.sendall(content)
 
 
 def receive(connection: socket.socket) -> tuple[Command, list[int]]:
-    """Receives a command sent by :func:`send`; the caller has to close the files.
-
-    Raises:
-        ValueError, TypeError: The message is no command.
-    """
+    """Receives a command and its files, which the caller has to close; raises ValueError or TypeError otherwise."""
     head, files, _, _ = socket.recv_fds(connection, _LENGTH.size, 3)
     (length,) = _LENGTH.unpack(head)
     content = b""

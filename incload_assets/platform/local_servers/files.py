@@ -1,7 +1,4 @@
-"""The files and processes of a workspace's servers: a folder with locks, a record and a log; launch, sockets, ports.
-
-The first process that needs such a server starts it, and none owns it; see :mod:`incload_assets.platform.spark.server`.
-"""
+"""The files and processes of a workspace's servers: a folder with locks, a record and a log; launch, sockets, ports."""
 
 import json
 import os
@@ -81,13 +78,7 @@ def write_facts(path: Path, facts: Mapping[str, Any]) -> None:
 
 
 def launch(files: ServerFolder, module: str, order: bytes) -> "subprocess.Popen[bytes]":
-    """Starts a supervisor in its own session, so that it survives this process and its terminal.
-
-    Args:
-        files: The server's files.
-        module: The supervisor's module; its argument is the folder.
-        order: The supervisor's standard input, because arguments are visible to everybody.
-    """
+    """Starts a supervisor in its own session; its order is its standard input, because arguments are visible to all."""
     if files.log.exists():
         files.log.replace(files.log.with_suffix(".log.1"))
     package = str(Path(__file__).parents[3])
@@ -132,13 +123,9 @@ def sockets(pid: int, port: int) -> list[str]:
 
 
 def free_port() -> int:
-    """A port of this machine on which nothing listens now.
+    """A port of this machine on which nothing listens now; raises ServerFailed if none is found.
 
-    It is not from the range for outgoing connections, because such a port is now and then taken again before the server
-    listens.
-
-    Raises:
-        ServerFailed: No free port is found.
+    Ports for outgoing connections are left out: now and then they are taken again before the server listens.
     """
     chance = random.SystemRandom()  # not the generator that tests seed: two tests would try the same ports
     for _ in range(100):

@@ -1,7 +1,7 @@
 """Locks between processes of one machine, released when the process that holds them ends in whatever way.
 
-The library filelock was tried and left alone: a forked child keeps this lock and not that one, it installs hooks for
-every fork of the process, and it has no probe like :func:`is_held`.
+Not the library filelock: a forked child keeps this lock and not that one, it installs hooks for every fork of the
+process, and it has no probe like :func:`is_held`.
 """
 
 import fcntl

@@ -38,14 +38,7 @@ Server = TypeVar("Server", bound=Listening)
 
 @dataclass(frozen=True)
 class OnDemand:
-    """One server, which is found or started.
-
-    Args:
-        files: The server's folder.
-        supervisor: The module that runs the server; see :mod:`incload_assets.platform.local_servers.supervisor`.
-        fault: Pattern of log lines with the reason why a server did not start.
-        refused: Makes the error to raise from a problem such as "it does not start: …".
-    """
+    """One server, found or started; ``fault`` finds a reason in its log, ``refused`` makes an error from a problem."""
 
     files: SupervisedFolder
     supervisor: str
@@ -53,15 +46,7 @@ class OnDemand:
     refused: Callable[[str], Exception]
 
     def find_or_start(self, order: Callable[[], bytes], timeout: float) -> Record:
-        """The server, which is up when this returns; the call counts as use.
-
-        Args:
-            order: Returns the supervisor's standard input; called only if the server has to be started.
-            timeout: Seconds to wait for a server that is starting or stopping.
-
-        Raises:
-            Exception: An error made by ``refused``, if the server is not up in time.
-        """
+        """The server, which is up when this returns; ``order`` is called only if it has to be started."""
         reap()
         server = self.running()
         if server is None:
@@ -74,11 +59,7 @@ class OnDemand:
         return server
 
     def stop(self, timeout: float) -> bool:
-        """Ends the server even if it is in use; returns whether there was one. Its data stays.
-
-        Raises:
-            Exception: An error made by ``refused``, if the server does not end.
-        """
+        """Ends the server even if it is in use; returns whether there was one. Its data stays."""
         server = self.files.read() if is_held(self.files.lock) else None
         if server is None:
             return False
@@ -122,15 +103,9 @@ def started(
     refused: Callable[[str], Exception],
     name: str | None = None,
 ) -> Server:
-    """Waits until a supervisor that was just launched has its server up.
+    """Waits until a supervisor that was just launched has its server up, by ``read``; raises errors of ``refused``.
 
-    Args:
-        process: The supervisor's process.
-        read: Reads ``server.json``.
-        timeout: Seconds.
-        last_words: Returns the reason from the log why the server did not start.
-        refused: Makes the error to raise from "does not start: …" or "is not up after …".
-        name: The name of a server that takes long to start, for progress messages; None: no messages.
+    ``last_words`` returns the reason from the log. The name is for progress messages of a server that starts slowly.
     """
     began = time.monotonic()
     deadline = began + timeout

@@ -21,13 +21,7 @@ _LOCK_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Record:
-    """The content of ``server.json``: a server that is up.
-
-    Args:
-        port: The server's port on loopback.
-        pid: The process that holds the lock; ending it ends the server.
-        password: The password of the server's one account.
-    """
+    """The content of ``server.json``: a server on loopback, which ends if the process ``pid``, with the lock, ends."""
 
     port: int
     pid: int
@@ -51,14 +45,7 @@ class Service(Protocol):
     """The interface of a server for its supervisor."""
 
     def start(self) -> tuple[Process, Record]:
-        """Starts the server and waits until it is up; creates its data if there is none.
-
-        Returns:
-            The server's process, and its record for ``server.json``.
-
-        Raises:
-            ServerFailed: The server does not stay up.
-        """
+        """Starts the server, creates its data if there is none, and waits until it is up; raises ServerFailed."""
 
     def is_used(self, process: Process, record: Record) -> bool:
         """True if a client is connected now."""
@@ -71,14 +58,9 @@ class Service(Protocol):
 
 
 def supervise(files: ServerFolder, service: Service, idle_seconds: float) -> None:
-    """Runs a server until it is idle or dead, receives SIGTERM, or its folder is gone.
+    """Runs a server until it is unused for ``idle_seconds`` or dead, receives SIGTERM, or its folder is gone.
 
     Returns at once if another supervisor holds the lock. Problems are printed, because error messages refer to the log.
-
-    Args:
-        files: The server's folder.
-        service: The server to start and stop.
-        idle_seconds: Seconds without a request or a connection after which the server ends.
     """
     told_to_stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: told_to_stop.set())

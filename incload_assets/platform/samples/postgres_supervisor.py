@@ -1,9 +1,4 @@
-"""The supervisor of the sample PostgreSQL, a process of its own: ``python -m … FOLDER < order.json``.
-
-It holds the server's lock, creates the data if there is none, runs PostgreSQL as its child, and ends it when it has
-been idle for a while, when its folder is gone or on SIGTERM. If the supervisor itself is killed, PostgreSQL continues
-alone, and the next supervisor ends it before it starts its own.
-"""
+"""The supervisor of the sample PostgreSQL: ``python -m … FOLDER < order.json``; works like ``kafka_supervisor.py``."""
 
 import json
 import os
@@ -50,21 +45,13 @@ log_checkpoints = off
 
 @dataclass(frozen=True)
 class Order:
-    """The server's configuration, read from standard input.
-
-    Args:
-        idle_seconds: Seconds without a request or a connection after which the server ends.
-    """
+    """The server's configuration, read from standard input."""
 
     idle_seconds: float
 
 
 class PostgresService:
-    """PostgreSQL as a service for :mod:`incload_assets.platform.local_servers.supervisor`.
-
-    Args:
-        files: The server's folder.
-    """
+    """PostgreSQL as a service for :mod:`incload_assets.platform.local_servers.supervisor`."""
 
     def __init__(self, files: PostgresFiles) -> None:
         self._files = files

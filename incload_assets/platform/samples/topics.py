@@ -1,8 +1,6 @@
-"""Finding or starting the sample Kafka of this workspace.
+"""Finding or starting the sample Kafka of this workspace, with all files in ``<home>/kafka``.
 
-``incload dev`` on a laptop must need only Python and Java, so this Kafka is one process on Spark's Java, with jars from
-Maven. As with the sample PostgreSQL, the first process that needs it starts it, and none owns it: see
-:mod:`incload_assets.platform.local_servers.on_demand`. All files are in ``<home>/kafka``.
+``incload dev`` on a laptop must need only Python and Java: this is one process on Spark's Java, with jars from Maven.
 """
 
 import json
@@ -22,27 +20,13 @@ from incload_assets.platform.spark.java import java_home
 
 _FAULT = re.compile(r"^(Caused by: )?([a-z0-9]+\.)+\w+(Exception|Error): |^[Ee]rror: |FATAL")
 _PATIENCE = timedelta(minutes=5)
-"""Time after a failure to fetch the jars before Maven is tried again, because sensors need the broker every few
-seconds."""
+"""Time after a failure to fetch the jars before Maven is tried again; sensors need the broker every few seconds."""
 
 
 def find_or_start(name: str, settings: Settings, topics: Mapping[str, int], timeout: float = 150.0) -> KafkaCluster:
-    """The cluster of this workspace, whose broker is up when this returns.
+    """The cluster of this workspace, up when this returns, usually after five seconds; or SourceUnavailable.
 
-    Args:
-        name: The cluster's name, see :class:`KafkaCluster`.
-        settings: Settings with the location of the workspace and the idle time of servers (Spark's).
-        topics: Topics with their numbers of partitions, created at the start of a broker if they are missing.
-        timeout: Seconds to wait for a broker that is starting or stopping, which usually takes five. Fetching its jars
-            for the first time is extra.
-
-    Raises:
-        SourceUnavailable: ``INCLOAD_KAFKA`` is false, there are no jars, or the broker does not start; the message
-            says why.
-
-    Example:
-        >>> find_or_start("sample_shop", Settings(), {"web_events": 2}).servers  # doctest: +SKIP
-        '127.0.0.1:49152'
+    Missing topics are created at the start of a broker. Fetching jars for the first time is not part of ``timeout``.
     """
     if settings.kafka is False:
         raise _unavailable(name, None, "INCLOAD_KAFKA is false, which prevents its start")
@@ -52,11 +36,7 @@ def find_or_start(name: str, settings: Settings, topics: Mapping[str, int], time
 
 
 def stop(settings: Settings, timeout: float = 30.0) -> bool:
-    """Ends this workspace's broker even if it is in use; returns whether there was one. Its messages stay.
-
-    Raises:
-        SourceUnavailable: The broker does not end.
-    """
+    """Ends this workspace's broker even if it is in use; returns whether there was one. Its messages stay."""
     return _server("sample", settings).stop(timeout)
 
 

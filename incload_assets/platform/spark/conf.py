@@ -18,8 +18,7 @@ SESSION_CONF = {
     # they read a wrong time, or cannot read the table at all.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
-"""The configuration of every session, on any Spark: instants in UTC, stored in a form that every reader understands;
-casts that fail instead of returning NULL."""
+"""The configuration of every session: instants in UTC that every reader understands; casts fail, not return NULL."""
 
 _JAVA_OPTIONS = (
     # Spark compiles so many plans that the default code cache fills up within an hour, and Java then compiles again.
@@ -31,12 +30,7 @@ _JAVA_OPTIONS = (
 
 
 def spark_conf(settings: Settings) -> dict[str, str]:
-    """The configuration of a Spark started with these settings, without jars; their ``spark_conf`` overrides it.
-
-    Example:
-        >>> spark_conf(Settings(lake="/lake"))["spark.master"]
-        'local[*]'
-    """
+    """The configuration of a Spark started with these settings, without jars; their ``spark_conf`` overrides it."""
     conf = {
         **SESSION_CONF,
         "spark.app.name": "incload",
@@ -77,7 +71,7 @@ def spark_conf(settings: Settings) -> dict[str, str]:
         asked = asked | {"spark.sql.extensions": f"{conf['spark.sql.extensions']},{asked['spark.sql.extensions']}"}
     conf |= asked
     if conf["spark.master"].startswith("local"):
-        # On a cluster the executors must reach the driver; on this machine nobody else should.
+        # On a cluster the executors must reach the driver; on this machine other machines should not.
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"} | asked
     if endpoint is not None and endpoint.authorities is not None:
         trusted = shlex.join(trusting(store_with(endpoint.authorities, settings.home_root / "spark")))
@@ -86,10 +80,7 @@ def spark_conf(settings: Settings) -> dict[str, str]:
 
 
 def write_properties(path: Path, conf: Mapping[str, str], jars: Iterable[Path]) -> None:
-    """Writes a Spark properties file that only its owner can read.
-
-    A file, because a configuration may contain keys, and ``ps`` shows command lines to everyone.
-    """
+    """Writes a Spark properties file that only its owner can read: ``ps`` shows keys on a command line to everyone."""
     merged = dict(conf)
     merged["spark.jars"] = ",".join([*(jar.as_uri() for jar in jars), *filter(None, [conf.get("spark.jars")])])
     path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""TLS to a Spark Connect server: a server that is not trusted is told at once, not tried again for ten minutes."""
+"""TLS to a Spark Connect server: a server that is not trusted is reported at once, not tried for ten minutes."""
 
 import re
 from typing import Any, cast
@@ -19,17 +19,7 @@ _REFUSAL = re.compile("|".join(_REFUSALS))
 
 
 def refused_handshake(url: str, error: BaseException) -> Exception | None:
-    """The error for a refused TLS handshake; None if the client's error is about something else.
-
-    Args:
-        url: Address of the server; its token is masked.
-        error: The client's error.
-
-    Example:
-        >>> error = RuntimeError("Tls handshake failed: CERTIFICATE_VERIFY_FAILED")
-        >>> str(refused_handshake("sc://spark.example:15002/;use_ssl=true", error))[:60]
-        'the TLS handshake with the Spark server sc://spark.example:1'
-    """
+    """The error for a refused TLS handshake, with the URL's token masked; None for any other error of the client."""
     found = _REFUSAL.search(str(error))
     if found is None:
         return None
@@ -42,19 +32,12 @@ def refused_handshake(url: str, error: BaseException) -> Exception | None:
 
 
 def set_retries(session: SparkSession, times: int | None = None) -> None:
-    """Sets how often the client repeats a call that did not reach the server.
-
-    A call that failed in the TLS handshake is not repeated.
-
-    Args:
-        session: The session.
-        times: The number of repetitions, about a second apart; None: for about ten minutes.
-    """
+    """Sets how often calls that do not reach the server are repeated, a second apart; None: for about ten minutes."""
     # imported here: needs the client's extra packages
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     class TrustingPolicy(DefaultPolicy):
-        """The client's own policy, but for refused handshakes."""
+        """The client's own policy, except for refused handshakes."""
 
         def can_retry(self, exception: BaseException) -> bool:
             """True if another attempt may succeed."""

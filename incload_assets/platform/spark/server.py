@@ -1,14 +1,9 @@
-"""Finding or starting the Spark Connect server of this workspace.
+"""Finding or starting the Spark Connect server of this workspace, with all its files in ``<home>/spark``.
 
 Runs are short-lived processes, and starting a JVM takes longer than most loads. So the runs of one workspace share one
-server, which any of them may start and none of them owns:
-
-* The server is a separate process (``supervisor.py``) that holds the lock ``server.lock`` for as long
-  as it lives. The server exists if the lock is held: unlike a file, a lock cannot outlive the process.
-* ``server.json``, readable only by its owner, records where the server listens and with which key.
-* Callers that find no server take turns by ``start.lock``; the first one starts it, the others find it.
-
-All files are in ``<home>/spark``, including the server's log.
+server, which any of them may start and none of them owns: it exists while its process (``supervisor.py``) holds the
+lock ``server.lock``, which unlike a file cannot outlive the process. ``server.json``, readable only by its owner, has
+its address and key. Callers that find no server take turns by ``start.lock``; the first one starts it.
 """
 
 import json
@@ -41,20 +36,10 @@ _FAULT = re.compile(r"error|exception|invalid|could not|cannot|unable|unrecogniz
 
 
 def find_or_start(settings: Settings, timeout: float = 120.0) -> str:
-    """The address of this workspace's server, which is up when this returns.
+    """The address of this workspace's server, ``sc://localhost:<port>/;token=<key>``: a secret, not for logs.
 
-    Args:
-        settings: Settings with the location of the workspace and the configuration of its Spark.
-        timeout: Seconds to wait for a server that is starting or stopping; fetching jars for the first time is extra.
-
-    Returns:
-        ``sc://localhost:<port>/;token=<key>``: a secret, not for logs.
-
-    Raises:
-        SparkUnavailable: There is no Java or no jars, the server does not start, or one with other settings is in use.
-
-    Example:
-        >>> SparkSession.builder.remote(find_or_start(Settings())).create()  # doctest: +SKIP
+    Fetching jars for the first time is not part of ``timeout``. Raises SparkUnavailable, also for a used server with
+    other settings.
     """
     reap()
     files = ServerFiles.of(settings.home_root)
@@ -68,11 +53,7 @@ def find_or_start(settings: Settings, timeout: float = 120.0) -> str:
 
 
 def stop(settings: Settings, timeout: float = 20.0) -> bool:
-    """Ends this workspace's server even if it is in use; returns whether there was one.
-
-    Raises:
-        SparkUnavailable: The server does not end.
-    """
+    """Ends this workspace's server even if it is in use; returns whether there was one."""
     reap()
     files = ServerFiles.of(settings.home_root)
     server = _running(files)

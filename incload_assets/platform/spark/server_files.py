@@ -13,14 +13,10 @@ from incload_assets.platform.local_servers import files as local_server
 
 @dataclass(frozen=True)
 class Server:
-    """The content of ``server.json``: a local server.
+    """The content of ``server.json``: a local server on loopback, whose ``token`` is the pre-shared key.
 
-    Args:
-        port: The server's port on loopback.
-        pid: The process that holds the lock; ending it ends the server.
-        jvm_pid: Spark's own process, a child of ``pid``.
-        token: The pre-shared key.
-        configuration: :func:`fingerprint` of the configuration with which the server was started.
+    The process ``pid`` holds the lock; ending it ends the server. ``jvm_pid`` is its child, Spark's own process.
+    ``configuration`` is the :func:`fingerprint` of the configuration with which the server was started.
     """
 
     port: int

@@ -30,15 +30,7 @@ _LEFT_OVER = 10
 
 @dataclass(frozen=True)
 class Order:
-    """The server's configuration, read from standard input because it contains the key.
-
-    Args:
-        token: The pre-shared key that clients must send.
-        configuration: Fingerprint for ``server.json``.
-        idle_seconds: Seconds without a connection after which the server ends.
-        java_home: The home of the Java to run on.
-        spark_home: The home of the Spark to run.
-    """
+    """The server's configuration with its fingerprint, read from standard input because it contains the key."""
 
     token: str
     configuration: str
@@ -85,8 +77,7 @@ def _start(files: ServerFiles, order: Order) -> Any:
 def _compile_in_idle_time(pid: int) -> None:
     """Gives Java's second compiler only spare processor time, on systems whose threads have priorities (Linux).
 
-    In the first minutes it occupies one core all the time. On a machine with two, loads and Dagster would wait for it.
-    Code that it has not compiled yet runs meanwhile as compiled by the first compiler.
+    In the first minutes it occupies one core all the time; of two cores loads and Dagster need both.
     """
     for thread in Path(f"/proc/{pid}/task").glob("*"):
         with suppress(OSError):

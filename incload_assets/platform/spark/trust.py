@@ -20,27 +20,12 @@ def machines_authorities() -> list[bytes]:
 
 
 def trusting(store: Path) -> list[str]:
-    """The options of a Java that trusts the authorities of a store.
-
-    Example:
-        >>> trusting(Path("/etc/own.p12"))[0]
-        '-Djavax.net.ssl.trustStore=/etc/own.p12'
-    """
+    """The options of a Java that trusts the authorities of a store."""
     return [f"-Djavax.net.ssl.trustStore={store}", f"-Djavax.net.ssl.trustStorePassword={_PASSWORD}"]
 
 
 def store_with(authorities: Path, folder: Path) -> Path:
-    """A trust store with the authorities of this machine and those of a file.
-
-    The store is named after its content, so that a Java which was started with another content is noticed.
-
-    Args:
-        authorities: PEM file with certificates.
-        folder: Folder for the store; created if needed.
-
-    Raises:
-        SparkUnavailable: The package that writes such stores is not installed.
-    """
+    """A trust store of this machine's authorities and a PEM file's, named after its content to make changes noticed."""
     return _stored(authorities.read_text("ascii"), folder)
 
 
