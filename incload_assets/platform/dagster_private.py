@@ -54,7 +54,7 @@ def execute_run(serialized_args: str) -> None:
 
 
 def sqlite_storages() -> tuple[ModuleType, list[ModuleType]]:
-    """The module with the statements of Dagster's SQL storages, and those of its three SQLite storages."""
+    """The module with the statements of Dagster's SQL storages, and its three modules for SQLite."""
     from dagster._core.storage import sql  # SQLAlchemy and Alembic: half a second, spared on PostgreSQL
     from dagster._core.storage.event_log.sqlite import sqlite_event_log  # as above
     from dagster._core.storage.runs.sqlite import sqlite_run_storage  # as above

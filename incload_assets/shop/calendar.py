@@ -13,15 +13,10 @@ _OFFSETS = (0, 60, 120, 0, -300, 330)
 
 @dataclass(frozen=True)
 class Calendar:
-    """The shop's days, with reproducible random numbers for each.
+    """The shop's days since its opening (UTC), with reproducible random numbers for each.
 
     Results do not depend on when or in which steps the shop is advanced: random numbers are drawn from the seed and the
-    name of their purpose, never from earlier draws.
-
-    Args:
-        opened: First day of trade, UTC.
-        seed: The seed; shops with the same seed and opening day are identical.
-        scale: Volume relative to the default of about a hundred rows per table and day.
+    name of their purpose, never from earlier draws. At scale 1 there are about a hundred rows per table and day.
 
     Example:
         >>> Calendar(date(2026, 1, 5), seed=1, scale=1.0).volume(date(2026, 1, 11), 40)  # a Sunday

@@ -29,14 +29,10 @@ class ShopBusy(IncrementalLoadError):
 
 @dataclass(frozen=True)
 class Opening:
-    """The parameters that are fixed when the shop opens and determine everything it does.
+    """The parameters that are fixed when the shop opens and determine everything it does; days are in UTC.
 
-    Args:
-        opened: First day of trade, UTC.
-        seed: Seed of the random numbers.
-        scale: Volume relative to the default.
-        founded: The real day, UTC, of the first use, before which the shop's database is empty; if the first day of
-            trade was configured, that day.
+    ``founded`` is the real day of the first use, before which the shop's database is empty; if the first day of trade
+    was configured, that day.
     """
 
     opened: date
@@ -61,21 +57,13 @@ def platform_date(settings: Settings | None = None) -> date:
 
 
 class Clock:
-    """The shop's state files, under ``<home>/shop``.
-
-    Args:
-        settings: Settings with the ``home`` folder.
-    """
+    """The shop's state files, under ``<home>/shop``."""
 
     def __init__(self, settings: Settings) -> None:
         self._folder = settings.home_root / "shop"
 
     def opening(self, *, opened: date | None = None, seed: int | None = None, scale: float | None = None) -> Opening:
-        """The shop's opening. The first call in any process fixes it.
-
-        Raises:
-            IncrementalLoadError: The shop opened with other parameters than the given ones.
-        """
+        """The shop's opening, fixed by the first call in any process; other parameters are refused later."""
         opened = opened or _opened_by_environment()
         file = self._folder / "opening.json"
         if not file.exists():
@@ -119,8 +107,7 @@ class Clock:
     def held(self, patience: timedelta) -> AbstractContextManager[None]:
         """A lock that prevents other processes from advancing; the system releases it if this process dies.
 
-        Raises:
-            ShopBusy: Another process holds the lock for longer than ``patience``.
+        Raises ShopBusy if another process holds it for longer than ``patience``.
         """
         return _alone(self._folder / "clock.lock", patience)
 

@@ -45,18 +45,10 @@ _NOTE = "INSERT INTO shop.price_changes (sku, price, discontinued, valid_from) V
 
 
 def write_prices(settings: Settings, calendar: Calendar, until: datetime) -> int:
-    """Writes all prices up to an instant of the shop's clock.
+    """Writes all prices up to an instant of the shop's clock (UTC); returns their number.
 
     The database itself records the progress: prices that were missed while it was not available are written later, and
     none is written twice.
-
-    Args:
-        settings: Settings with the home folder.
-        calendar: The shop's calendar.
-        until: The instant, UTC.
-
-    Returns:
-        The number of prices that were set.
 
     Raises:
         SourceUnavailable: The database is not available.

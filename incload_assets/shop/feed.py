@@ -19,9 +19,7 @@ class Record:
 
     Args:
         arrives: When the shop sends the record, UTC; determines its file.
-        fields: The fields that are written.
         row: The expected table row, in the table's types; None if the contract has to reject the record.
-        delete: Whether the record deletes the row.
         trouble: Description of what is unusual about the record; None for an ordinary record.
         copied: Whether the record is sent twice. Such a record is never corrected in a rewritten file: two versions
             with the same sequence would remain, and neither could be recognised as the right one.
@@ -45,15 +43,10 @@ def send_twice(record: Record, after: timedelta) -> tuple[Record, Record]:
 
 @dataclass(frozen=True, kw_only=True)
 class Feed:
-    """The files of one table, or some of them.
+    """The files of one table, or some of them (``part_of``).
 
-    Args:
-        table: Name of the table and of its folder in the landing area.
-        keys: Columns that identify a row.
-        encode: Encodes records as the bytes of a file.
-        folder: ``strftime`` pattern of a window's folder, applied to the start of the window; empty: no folder.
-        partition: ``strftime`` pattern of the window's partition key, applied to the start of the window.
-        part_of: Name of the table, if several feeds form one.
+    ``folder`` and ``partition`` are ``strftime`` patterns of a window's folder and partition key, applied to its start;
+    an empty folder is none. The table's name is also the name of its folder in the landing area.
     """
 
     table: str
@@ -102,12 +95,7 @@ class RecordFeed(Feed):
 
 @dataclass(frozen=True, kw_only=True)
 class Export:
-    """One version of a day's full extract.
-
-    Args:
-        due: When the extract appears, UTC.
-        records: All records at that time; a record without a row makes the whole extract invalid.
-    """
+    """One version of a day's full extract, at an instant in UTC; a record without a row makes all of it invalid."""
 
     due: datetime
     records: tuple[Record, ...]
@@ -117,9 +105,7 @@ class Export:
 class ExportFeed(Feed):
     """Full extracts: one file a day, which is rewritten whenever a record has changed.
 
-    Args:
-        file_name: ``strftime`` pattern of a file's name, applied to the day.
-        exports: Returns the versions of a day's file, oldest first, each due within the day; the last one is valid.
+    ``exports`` returns the versions of a day's file, oldest first, each due within the day; the last one is valid.
     """
 
     file_name: str
@@ -128,15 +114,9 @@ class ExportFeed(Feed):
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
-    """One version of one file.
+    """One version of one file, complete when it is due (UTC); ``rewritten`` if it replaces an earlier version.
 
-    Args:
-        feed: The file's feed.
-        window: Start of the file's window, which determines its folder, UTC.
-        name: Name of the file in that folder.
-        due: When the file is complete and appears, UTC.
-        records: The records of the file, in order.
-        rewritten: Whether the file replaces an earlier version of itself.
+    ``window`` is the start of the file's window, UTC, which determines its folder.
     """
 
     feed: Feed

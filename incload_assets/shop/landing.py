@@ -14,12 +14,7 @@ from incload_assets.sources.files.template import absolute
 
 
 def write_file(root: str, path: str, content: bytes) -> None:
-    """Writes one file under a landing root, atomically replacing an earlier version.
-
-    Args:
-        root: A folder or ``s3://bucket/prefix``.
-        path: Path relative to ``root``, with slashes.
-        content: The content of the file.
+    """Writes one file under a root, a folder or ``s3://bucket/prefix``, atomically replacing an earlier version.
 
     Raises:
         IncrementalLoadError: The file cannot be written; the message names it, and an earlier version is untouched.

@@ -32,13 +32,7 @@ _REWRITTEN_AT = timedelta(hours=10)
 class TradingPlan:
     """The deliveries of a shop, as a function of its calendar alone.
 
-    The deliveries of a day are computed from the entities that began in the days before it, so days can be requested in
-    any order.
-
-    Example:
-        >>> plan = TradingPlan(Calendar(date(2026, 1, 5), seed=1, scale=1.0))
-        >>> plan.due(midnight(date(2026, 1, 5)), midnight(date(2026, 1, 6)))[0].path
-        'orders/2026-01-05/orders-0000.json'
+    A day's deliveries come from the entities that began in the days before it, so days can be requested in any order.
     """
 
     def __init__(self, calendar: Calendar) -> None:
@@ -47,13 +41,7 @@ class TradingPlan:
         self._written: dict[tuple[str, date], list[Delivery]] = {}
 
     def due(self, since: datetime, until: datetime, tables: Iterable[str] = FEEDS) -> list[Delivery]:
-        """The deliveries that are due after ``since`` and not after ``until``, in order.
-
-        Args:
-            since: Start, excluded, UTC.
-            until: End, included, UTC.
-            tables: Names of feeds; by default all feeds of files.
-        """
+        """The deliveries of feeds, by default all feeds of files, in ``(since, until]`` (UTC), in order."""
         # a file belongs to the day of its last instant, which is not before `since` if the file is due after `since`
         days = self.calendar.days(since.date(), until.date())
         found = [

@@ -12,13 +12,9 @@ _CHANGES = 12
 
 @dataclass(frozen=True)
 class Price:
-    """An article's price from an instant on.
+    """An article's price in euros from an instant of the shop's clock on (UTC), which is unique for each article.
 
-    Args:
-        sku: The article.
-        price: Price in euros.
-        discontinued: Whether the article is no longer sold; a later price lists it again.
-        valid_from: Start of validity by the shop's clock, UTC; unique for each article.
+    An article that is discontinued is no longer sold, until a later price lists it again.
     """
 
     sku: str
@@ -28,13 +24,7 @@ class Price:
 
 
 def prices(calendar: Calendar, since: datetime | None, until: datetime) -> list[Price]:
-    """The prices that were set after ``since`` and not after ``until``, in order.
-
-    Args:
-        calendar: The shop's calendar.
-        since: Start, excluded, UTC; None: from the opening on.
-        until: End, included, UTC.
-    """
+    """The prices that were set in ``(since, until]`` (UTC), in order; None is the opening."""
     days = calendar.days((since or midnight(calendar.opened)).date(), until.date())
     found = [price for day in days for price in _set_on(calendar, day)]
     return sorted((p for p in found if p.valid_from <= until and (since is None or p.valid_from > since)), key=_when)

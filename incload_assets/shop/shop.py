@@ -23,17 +23,7 @@ _DAY = timedelta(days=1)
 
 @dataclass(frozen=True, kw_only=True)
 class Written:
-    """One file that was written.
-
-    Args:
-        table: The file's table.
-        partition: Key of the file's partition.
-        path: Path under the landing root.
-        rows: Number of records.
-        size: Size in bytes.
-        rewritten: Whether the file replaced an earlier version.
-        troubles: Numbers of unusual records by kind.
-    """
+    """One file that was written: path under the landing root, number of records, bytes, unusual records by kind."""
 
     table: str
     partition: str
@@ -46,17 +36,10 @@ class Written:
 
 @dataclass(frozen=True, kw_only=True)
 class Advance:
-    """The result of one advance of the shop.
+    """The result of one advance of the shop, between two instants in UTC.
 
-    Args:
-        since: Start of the advance, UTC.
-        now: End of the advance, UTC.
-        files: The written files.
-        prices: Number of prices set in the database.
-        database_failure: Why no prices could be set, so that the next advance sets them; None if they were set.
-        messages: Number of web events sent to Kafka.
-        message_troubles: Numbers of unusual events by kind.
-        kafka_failure: Why no events could be sent, so that the next advance sends them; None if they were sent.
+    ``prices`` were set in the database, ``messages`` were sent to Kafka. A failure says why none were, so that the next
+    advance makes up for it; None if they were. Troubles are numbers of unusual records by kind.
     """
 
     since: datetime
@@ -88,15 +71,11 @@ class Shop:
     same events. If the database or Kafka is not available, it trades without it.
 
     Args:
-        settings: Settings with the landing area and the home folder.
-        opened: First day of trade, UTC; needed only when the shop opens. Default: a week before today.
-        seed: Seed of the random numbers; needed only when the shop opens.
-        scale: Volume relative to about a hundred rows per table and day; needed only when the shop opens.
+        opened: First day of trade, UTC; needed, as are seed and scale, only when the shop opens. Default: a week
+            before today. A shop that opened with other parameters raises IncrementalLoadError.
+        scale: Volume relative to about a hundred rows per table and day.
         present: Returns the real time, beyond which the shop never trades.
         patience: How long to wait for another process that advances the shop.
-
-    Raises:
-        IncrementalLoadError: The shop in this home folder opened with other parameters.
 
     Example:
         >>> shop = Shop(Settings(home="/tmp/home"), opened=date(2026, 1, 5))
@@ -143,15 +122,10 @@ class Shop:
         return deliveries[0].due
 
     def advance(self, days: int = 0, minutes: int = 0, *, until: datetime | None = None) -> Advance:
-        """Advances the shop: writes the files that become due, sets prices and sends events.
+        """Advances the shop by days and minutes or to an aware instant: writes files, sets prices and sends events.
 
         The clock is saved last: after a crash the same files are written again, with the same content. The database
         itself records which prices it has, and the topic which events.
-
-        Args:
-            days: Days to trade, 0 or more.
-            minutes: Minutes to trade, 0 or more, in addition to the days.
-            until: Instant to trade to, aware, instead of ``days`` and ``minutes``.
 
         Raises:
             ShopBusy: Another process is advancing the shop.
@@ -191,16 +165,9 @@ class Shop:
             yield self.advance(until=min(since + step, end))
 
     def expected(self, table_name: str, until: datetime | None = None) -> dict[Key, dict[str, Any]]:
-        """The expected rows of a table after everything that the shop sent is loaded, by key.
+        """The expected rows of a table after all that the shop sent until an instant (UTC; default: now) is loaded.
 
         The keys are tuples; the values are in Python's types, instants aware and in UTC.
-
-        Args:
-            table_name: A table for which the shop writes files or sends messages, for example ``orders``.
-            until: The instant of the shop's clock, UTC; default: now.
-
-        Raises:
-            IncrementalLoadError: There is no such table.
         """
         return self._truth(table_name, until).rows
 
@@ -208,10 +175,6 @@ class Shop:
         """The expected numbers of rejected records of a table by partition key, without partitions that have none.
 
         For messages, by the hour in which they were due by the shop's clock.
-
-        Args:
-            table_name: The table, see :meth:`expected`.
-            until: The instant, see :meth:`expected`.
         """
         return self._truth(table_name, until).quarantined
 

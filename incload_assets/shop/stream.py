@@ -35,22 +35,14 @@ Place = tuple[str, int]
 
 
 def send_web_events(settings: Settings, plan: TradingPlan, until: datetime) -> list[Record]:
-    """Sends all events up to an instant of the shop's clock.
+    """Sends all events up to an instant of the shop's clock (UTC); returns the records that were sent.
 
     The last message of each topic partition records the progress. So events that were missed while Kafka was not
     available are sent later, and after a crash the rest of an unfinished batch.
 
-    Args:
-        settings: Settings with the home folder.
-        plan: The plan of the shop's deliveries.
-        until: The instant, UTC.
-
-    Returns:
-        The records that were sent.
-
     Raises:
         SourceUnavailable: Kafka is not available.
-        SourceUnreadable: The configured cluster cannot be used, or somebody else writes to the topic.
+        SourceUnreadable: The configured cluster cannot be used, or another program writes to the topic.
     """
     begin = midnight(plan.calendar.opened + PLATFORM_AFTER)
     if until <= begin:

@@ -12,11 +12,9 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Truth:
-    """The expected content of one table.
+    """The expected content of one table: rows by key, and numbers of rejected records by partition key, if any.
 
-    Args:
-        rows: Rows by key; values in Python's types, instants aware and in UTC.
-        quarantined: Numbers of records that the contract rejects by partition key, without partitions that have none.
+    Values are in Python's types, instants aware and in UTC.
     """
 
     rows: dict[Key, dict[str, Any]]
@@ -31,8 +29,7 @@ def truth(feed: Feed, deliveries: Iterable[Delivery]) -> Truth:
     * For full extracts, the newest valid one counts, if it was loaded before it was replaced. The load of an invalid
       one stops as a whole: none of its records is quarantined.
 
-    Raises:
-        AssertionError: The generator sent two different changes with the same sequence, so that no content is right.
+    Raises AssertionError if the generator sent two different changes with the same sequence: no content is right.
     """
     if isinstance(feed, ExportFeed):
         return _exported(feed, deliveries)

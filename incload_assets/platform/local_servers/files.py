@@ -16,7 +16,7 @@ import psutil
 
 _LOOPBACK = "127.0.0.1"
 _PORTS = range(20_000, 32_768)
-"""Ports below those of outgoing connections, which are 32768 to 60999 on Linux, and 49152 and above elsewhere."""
+"""Ports below the range for outgoing connections: 32768 to 60999 on Linux, from 49152 elsewhere."""
 
 _started: list[subprocess.Popen[bytes]] = []  # kept, so that a server that has ended is reaped and leaves no zombie
 

@@ -161,7 +161,7 @@ def unwanted() -> tuple[str, ...]:
 
 
 def _shipped() -> list[str]:
-    """The artifact names of the jars inside pyspark, of which a second version would only cause conflicts."""
+    """The artifact names of the jars inside pyspark; a second version of them would only cause conflicts."""
     names = {re.split(r"-(?=\d)", jar.stem, maxsplit=1)[0] for jar in (spark_home() / "jars").glob("*.jar")}
     return sorted(names)
 

@@ -1,4 +1,4 @@
-"""Trust stores for Java: the authorities that this machine trusts, and those of a file."""
+"""Trust stores for Java: the authorities that this machine trusts, and the ones in a file."""
 
 import hashlib
 import os

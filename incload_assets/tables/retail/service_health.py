@@ -35,7 +35,7 @@ class ServiceHealth(pa.DataFrameModel):
     owners=["team:platform"],
 )
 def service_health(service_logs: DataFrame) -> DataFrame:
-    """One row per hour and service, once the hour is over; made anew when late lines arrive."""
+    """One row per hour and service, once the hour is over; made again when late lines arrive."""
     # exact: an approximate percentile depends on the order in which rows are read
     return service_logs.groupBy("logged_hour", "service").agg(
         F.count("*").alias("requests"),

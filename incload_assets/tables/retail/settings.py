@@ -43,7 +43,7 @@ class Setting(pa.DataFrameModel):
 )
 def settings(changes: DataFrame) -> DataFrame:
     """One row per setting of the newest export; what it lacks is gone."""
-    # whatever is not told to be plain counts as a secret, and a secret without a value as one that breaks the pattern
+    # whatever is not declared as plain counts as a secret, and a secret without a value as one that breaks the pattern
     is_plain = F.coalesce(~F.col("is_secret"), F.lit(False))
     return changes.withColumn("secret_hash", F.when(~is_plain, F.coalesce("value", F.lit("")))).withColumn(
         "value", F.when(is_plain, F.col("value"))
