@@ -1,9 +1,9 @@
-"""Reads rows of a Delta table directly from data files whose names are already known.
+"""Reads rows of a Delta table directly from data files whose names are already known, which never change.
 
 After each commit to a table, Delta's reader recomputes the table's state in a Spark job of its own, and to read a
-version it lists all commits. Together this takes a tenth of a small load. The load already has the file names of a
-version from deltalake, and a data file never changes. So a few files of a table that consists only of Parquet files are
-read as plain Parquet; see Delta's protocol, *Data Files* and *Reader Features*.
+version it lists all commits: a tenth of a small load. The load already has the file names from deltalake. So a few
+files of a table that consists only of Parquet files are read as such; see Delta's protocol, *Data Files* and *Reader
+Features*.
 """
 
 from collections import defaultdict
@@ -40,15 +40,7 @@ Value = str | int | date | None
 
 @dataclass(frozen=True)
 class ParquetFiles:
-    """Some data files of one version of a table.
-
-    Args:
-        folder: The table's folder, as a Spark URI.
-        schema: The table's columns.
-        place: The table's partition columns.
-        names: File names relative to the folder, by the values of the partition columns.
-        size: Total size in bytes.
-    """
+    """Some data files of one version of a table, relative to its folder, by the values of the partition columns."""
 
     folder: str
     schema: T.StructType
@@ -83,16 +75,7 @@ def _spelled(value: Value) -> str | int | None:
 
 
 def parquet_files(delta: DeltaTable, folder: str, files: pa.Table) -> ParquetFiles | None:
-    """Some data files of a table, if they can be read as plain Parquet.
-
-    Args:
-        delta: The table.
-        folder: The table's folder, as a Spark URI.
-        files: The files, as :func:`incload_assets.platform.lake.data_files` returns them.
-
-    Returns:
-        The files; None if only Delta can read them: there are too many, or the table uses more than Parquet files.
-    """
+    """Some files of a table; None if there are too many, or the table uses more than plain Parquet files."""
     protocol = delta.protocol()
     plain = protocol.min_reader_version == 1 or (
         protocol.min_reader_version == 3 and _PLAIN.issuperset(protocol.reader_features or ())

@@ -11,18 +11,7 @@ from incload_assets.platform.sql import col, quoted
 
 
 def delete_rows(spark: SparkSession, table: str, rows: DataFrame, columns: Sequence[str], *, note: str) -> bool:
-    """Deletes the rows of a Delta table that equal one of the given rows in some columns.
-
-    Args:
-        spark: The session.
-        table: The table's name in SQL.
-        rows: The given rows.
-        columns: The columns to compare; NULLs are equal.
-        note: The message of the commit in the table's history.
-
-    Returns:
-        Whether it was committed; False if another writer committed first.
-    """
+    """Deletes rows that equal given ones in some columns, NULLs included; False if another writer committed first."""
     same = " AND ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in dict.fromkeys(columns))
     given = rows.select(*map(col, dict.fromkeys(columns))).distinct()
     with named(given, "_given") as these, settings(spark, {"spark.databricks.delta.commitInfo.userMetadata": note}):

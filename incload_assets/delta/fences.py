@@ -14,11 +14,7 @@ FENCES = 8
 
 
 def fenced(spark: SparkSession, app_id: str, number: int) -> AbstractContextManager[None]:
-    """Puts statements behind a fence.
-
-    Delta skips the statement if the same or a higher number is already committed, and rejects it if such a commit
-    happens while it runs.
-    """
+    """Puts statements behind a fence: Delta skips or rejects them if the same or a higher number was committed."""
     values = {"spark.databricks.delta.write.txnAppId": app_id, "spark.databricks.delta.write.txnVersion": str(number)}
     return settings(spark, values)
 
@@ -26,21 +22,9 @@ def fenced(spark: SparkSession, app_id: str, number: int) -> AbstractContextMana
 def move_fence(
     lake: Lake, uri: str, app_id: str, send: Callable[[int], object], *, table_name: str, odd: bool = False
 ) -> int:
-    """Moves a fence to a number above all earlier ones, in a bounded number of attempts.
+    """Moves a fence to a number above all earlier ones (``odd`` or any), which is returned; or raises ConcurrentLoad.
 
-    Args:
-        lake: The lake with the table.
-        uri: URI of the table or its log.
-        app_id: Identifier of the fence.
-        send: Commits only the fence, with the number passed to it, unless another commit came first.
-        table_name: The table's name for messages.
-        odd: Whether the number has to be odd.
-
-    Returns:
-        The new number.
-
-    Raises:
-        ConcurrentLoad: Other loads kept moving the fence.
+    ``send`` commits only the fence, with the number passed to it, unless another commit came first.
     """
     for _ in range(FENCES):
         number = (lake.transaction_version(uri, app_id) or 0) + 1

@@ -23,17 +23,7 @@ _OTHER = ("a type is widened by a rewrite of the table, which Delta has to allow
 
 
 def refused_widening(table_name: str, uri: str, widened: Mapping[str, str], error: PySparkException) -> SchemaMismatch:
-    """The refusal of a rewrite with wider types, as an error of this package.
-
-    Args:
-        table_name: The table's name.
-        uri: URI of the table.
-        widened: The columns, each with its present and its wider type as text.
-        error: What Spark raised.
-
-    Raises:
-        PySparkException: ``error``, if it is no refusal by Delta.
-    """
+    """The error for a refused rewrite with wider types (present and wider by column); other errors are raised."""
     if (found := _REFUSED.search(str(error))) is None:
         raise error
     condition, said = found.groups()

@@ -11,12 +11,7 @@ from pyspark.sql import functions as F
 
 @contextmanager
 def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Sets Spark settings for a block, and unsets them afterwards: a fence left set would silently skip later writes.
-
-    Args:
-        spark: The session, which otherwise has Spark's defaults of these settings.
-        values: Values by name.
-    """
+    """Sets Spark settings for a block, then unsets them: a fence left set would silently skip later writes."""
     for name, value in values.items():
         spark.conf.set(name, value)
     try:
@@ -28,18 +23,11 @@ def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def named(frame: DataFrame, name: str) -> Iterator[str]:
-    """Gives a frame a name (a temporary view) for a block.
+    """Gives a frame a name (a temporary view) for a block; yields the name.
 
-    Delta keeps a table's latest state together with a copy of the session that requested it, including its names. A
-    name that is never dropped would retain the states that its frame reads, each with the names of its time, and so on:
-    about 4 MB for each MERGE that the session has made.
-
-    Args:
-        frame: The frame; its session gets the name.
-        name: The name to use in statements.
-
-    Yields:
-        The name.
+    Delta keeps a table's latest state together with a copy of the session that requested it, names included. A name
+    that is never dropped would retain the states that its frame reads, each with the names of its time: about 4 MB per
+    MERGE.
     """
     frame.createOrReplaceTempView(name)
     try:
@@ -56,12 +44,7 @@ class CachedFrame:
         self._held: tuple[Hashable, DataFrame] | None = None
 
     def of(self, name: Hashable, frame: DataFrame) -> DataFrame:
-        """The cached frame of a name; a cached frame of another name is released.
-
-        Args:
-            name: Everything that the frame depends on.
-            frame: The frame to cache, unless one of this name is cached.
-        """
+        """The cached frame of a name, which is all that the frame depends on; one of another name is released."""
         if self._held is None or self._held[0] != name:
             self.release()
             # Spark identifies a cached frame by its plan: the unique column prevents reuse of a killed load's frame

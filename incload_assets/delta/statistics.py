@@ -1,7 +1,7 @@
 """Compares a window's oldest changes with Delta's file statistics.
 
-If all rows of the table are older, the window's MERGE can skip reading the table first. Deletes that are older than the
-window cannot affect it.
+If all rows of the table are older, its MERGE need not read the table first. Deletes older than the window cannot affect
+it.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,42 +16,18 @@ _CUT = timedelta(milliseconds=1)
 
 
 def is_newer(first: str, column: str, kind: T.DataType, files: pa.Table) -> bool:
-    """True if changes are newer than every row of some files.
+    """True if changes, the oldest at ``first`` as Spark prints it in UTC, are newer than every row of some files.
 
-    Args:
-        first: The oldest change's sequence, as Spark prints it in UTC.
-        column: The first sequence column.
-        kind: The column's type.
-        files: The files, as :func:`incload_assets.platform.lake.data_files` returns them.
-
-    Returns:
-        False if statistics are missing or compare inexactly, as those of strings and decimals do. True may be wrong for
-        timestamps: in checkpoints written by other software or by older loads they may be INT96, which deltalake
-        converts to 64-bit nanoseconds, so that a time after 2262 becomes an early one. So the result may decide how
-        rows are merged, but not which rows.
-
-    Example:
-        >>> files = pa.table({"size_bytes": [10, 20], "max.seq": [3, 8]})
-        >>> is_newer("9", "seq", T.LongType(), files), is_newer("8", "seq", T.LongType(), files)
-        (True, False)
+    False if statistics are missing or compare inexactly, as for strings and decimals. True may be wrong for timestamps:
+    in checkpoints written by other software or by older loads they may be INT96, which deltalake converts to 64-bit
+    nanoseconds, so that a time after 2262 becomes an early one. So it may decide how rows are merged, but not which
+    rows.
     """
     return not _perhaps_newer([first], column, kind, files).num_rows
 
 
 def without_older(firsts: Sequence[str], column: str, kind: T.DataType, files: pa.Table) -> pa.Table:
-    """Files without those whose rows are all older than some changes; for timestamps, all files.
-
-    Args:
-        firsts: The oldest changes' sequences, one or more, as Spark prints them in UTC.
-        column: The first sequence column.
-        kind: The column's type.
-        files: The files, as :func:`incload_assets.platform.lake.data_files` returns them.
-
-    Example:
-        >>> files = pa.table({"size_bytes": [10, 20], "max.seq": [3, 8]})
-        >>> without_older(["9", "7"], "seq", T.LongType(), files)["size_bytes"].to_pylist()
-        [20]
-    """
+    """Files without those whose rows are all older than some changes' sequences; for timestamps, all files."""
     return files if isinstance(kind, T.TimestampType) else _perhaps_newer(firsts, column, kind, files)
 
 

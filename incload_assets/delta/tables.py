@@ -34,19 +34,14 @@ Rewrite = Callable[[DeltaTable, T.StructType], None]
 
 @dataclass(frozen=True)
 class Adapted:
-    """The columns by which an existing table differs from what it was before.
-
-    Args:
-        added: The columns and members that were added.
-        widened: The columns whose types were widened.
-    """
+    """The columns and members that an existing table got, and the columns whose types were widened."""
 
     added: tuple[str, ...] = ()
     widened: tuple[str, ...] = ()
 
     @property
     def all(self) -> tuple[str, ...]:
-        """All columns and members that are other ones than before."""
+        """All columns and members that have changed."""
         return self.added + self.widened
 
 
@@ -70,31 +65,20 @@ def ensure_table(
     adaptation: Adaptation = Adaptation(),  # noqa: B008 - immutable
     rewrite: Rewrite | None = None,
 ) -> Adapted:
-    """Creates the table, or adds the columns it lacks and widens its types.
+    """Creates the table, or adds the columns it lacks and widens its types; returns the changes to an existing table.
 
     A change of schema or properties aborts every concurrent writer, so it is a commit of its own before any load.
 
     Args:
-        spark: The session.
-        lake: The lake with the table.
-        uri: URI of the table.
         schema: The declared columns; columns that only the table has stay as they are.
-        partition_by: The declared partition columns.
-        table_name: The table's name for messages.
-        properties: Table properties. Those named ``incload.…`` describe the table's rows: a table with other values is
-            refused, a table without them gets them. Delta's own properties are set.
+        properties: Those named ``incload.…`` describe the table's rows: a table with other values is refused, a table
+            without them gets them. Delta's own properties are set.
         whole: Whether rows are identified by their whole content, so that a column that only the table has is refused.
-        beside: URI of another table with the same columns. Content is compared by a hash that depends on the order of
-            struct members, so a new table gets the order of this other table, if that exists.
-        adaptation: What may be changed.
+        beside: URI of another table, whose order of struct members a new table gets: hashes of content depend on it.
         rewrite: Rewrites the table where types are widened; None: its rows are overwritten by Delta.
 
-    Returns:
-        The columns and members that an existing table got, and those that became wider.
-
     Raises:
-        SchemaMismatch: As :func:`check_table`; the table's folder holds something else; or Delta refuses the rewrite
-            of wider types.
+        SchemaMismatch: As :func:`check_table`; the table's folder holds something else; or Delta refuses the rewrite.
     """
     properties = properties or {}
     lake.forget_checksum(uri)
@@ -132,11 +116,7 @@ def check_table(
     whole: bool = False,
     adaptation: Adaptation = Adaptation(),  # noqa: B008 - immutable
 ) -> None:
-    """Checks that an existing table can be adapted to its declaration; the arguments are those of :func:`ensure_table`.
-
-    Raises:
-        SchemaMismatch: There is a difference that stops a load, see :mod:`incload_assets.contract.adaptation`.
-    """
+    """Raises SchemaMismatch if an existing table cannot be adapted; the arguments are those of :func:`ensure_table`."""
     declared = Stored(schema, partition_by, properties)
     found = stored_differences(stored_of(delta), declared, whole=whole, adaptation=adaptation)
     stopping = [one for one in found if one.stops]
@@ -154,7 +134,7 @@ def stored_of(delta: DeltaTable) -> Stored:
 
 
 def _told(first: Difference, stopping: Sequence[Difference], uri: str) -> str:
-    """The first difference as a sentence; properties, and columns that rows without a key lack, are told together."""
+    """The first difference as a sentence; properties, and columns that rows without a key lack, are in one sentence."""
     if first.kind == PARTITIONING:
         return f"{uri} is partitioned by {first.was}, declared is {first.now}"
     if first.kind in IDENTITY_KINDS:
@@ -220,11 +200,8 @@ def _create_in_folder(
 ) -> None:
     """Creates a table whose folder is there already: another writer is creating it, or was killed while it did.
 
-    ``CREATE TABLE IF NOT EXISTS`` takes any folder with something in it for a table, or refuses it. An append does not;
-    whichever writer commits first has created the table. Delta takes only its own properties from an append.
-
-    Raises:
-        SchemaMismatch: There is something else in the folder.
+    ``CREATE TABLE IF NOT EXISTS`` takes any folder with something in it for a table, or refuses it; an append does not.
+    Delta takes only its own properties from an append.
     """
     others = lake.strangers(uri)
     if lake.delta(uri) is not None:  # it has files by now
@@ -246,10 +223,9 @@ def _create_in_folder(
 
 
 def _widen(uri: str, delta: DeltaTable, schema: T.StructType, adaptation: Adaptation, rewrite: Rewrite) -> list[str]:
-    """Rewrites a table with wider types, in one commit; returns the columns.
+    """Rewrites a table with wider types, in one commit that keeps identifiers of transactions; returns the columns.
 
-    Delta's own type widening would spare that, but adds a reader feature that deltalake does not have. Identifiers of
-    transactions stay, so killed loads are refused as before.
+    Delta's own type widening would avoid that, but adds a reader feature that deltalake does not have.
     """
     here = schema_of(delta)
     if not (widened := widened_columns(here, schema, adaptation)):
@@ -271,13 +247,9 @@ def _widen(uri: str, delta: DeltaTable, schema: T.StructType, adaptation: Adapta
 def _overwrite(
     spark: SparkSession, lake: Lake, uri: str, table_name: str, delta: DeltaTable, columns: T.StructType
 ) -> None:
-    """Rewrites a table with wider types; nothing happens if another writer commits first.
+    """Rewrites a table with wider types, in the transaction that reads it, unless another writer commits first.
 
-    The rows are read in the transaction that writes them: a commit that replaces or merges rows meanwhile makes it
-    fail, and rows that others append meanwhile stay.
-
-    Raises:
-        SchemaMismatch: Delta refuses it.
+    A commit that replaces or merges rows meanwhile makes it fail; rows that others append meanwhile stay.
     """
     here = schema_of(delta)
     rows = spark.read.format("delta").load(lake.spark_uri(uri))  # of a fixed version the transaction would not know
@@ -298,13 +270,7 @@ def _overwrite(
 
 
 def as_wider(rows: DataFrame, here: T.StructType, columns: T.StructType) -> DataFrame:
-    """Rows with wider types.
-
-    Args:
-        rows: The rows.
-        here: Their columns.
-        columns: The same columns with wider types.
-    """
+    """Rows, of the columns ``here``, with the wider types of ``columns``."""
     # types as SQL: Spark Connect would give strings within a type an explicit collation, which deltalake cannot read
     return rows.select(
         *(

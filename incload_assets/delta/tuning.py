@@ -32,7 +32,8 @@ SMALL_CHANGE_TEXT = 64 * 2**20
 """Characters of the changes as JSON: a hash map of them cannot spill, and Spark knows only their compressed size."""
 SMALL_READ_BYTES = 2 * 2**20
 """About 100,000 rows of table and log, where interpreted and compiled loads take the same time. An interpreted MERGE of
-17 MB takes three times as long as a compiled one, of 84 MB five times."""
+17 MB takes three times as long as a compiled one, of 84 MB five times.
+"""
 
 SMALL = {
     "spark.sql.codegen.wholeStage": "false",
@@ -56,37 +57,18 @@ _now: "WeakKeyDictionary[SparkSession, dict[str, str]]" = WeakKeyDictionary()
 
 
 def tune_ingest(spark: SparkSession, log: DeltaTable | None, keys: Sequence[str], change_bytes: int) -> None:
-    """Tunes the session for an ingestion, which reads the source and the windows' rows in the change log.
-
-    Args:
-        spark: The load's session.
-        log: The change log; None if the ingestion does not read it.
-        keys: The partition keys of the windows.
-        change_bytes: Size of the windows' records at the source.
-    """
+    """Tunes the session for an ingestion of records of a size; without a log, it does not read the change log."""
     before = bytes_in(data_files(log), "_window", keys) if log is not None else 0
     _tune(spark, SMALL if change_bytes <= SMALL_CHANGE_BYTES and before <= SMALL_READ_BYTES else {})
 
 
 def tune_plan(spark: SparkSession, changes: int, read_bytes: int) -> None:
-    """Tunes the session for a plan and its commit.
-
-    Args:
-        spark: The load's session.
-        changes: Number of the windows' rows in the log.
-        read_bytes: Size of the files of table and log that the plan reads.
-    """
+    """Tunes the session for a plan and its commit, with so many changes and bytes of table and log."""
     _tune(spark, SMALL if changes <= SMALL_CHANGE_ROWS and read_bytes <= SMALL_READ_BYTES else {})
 
 
 def tune_merge(spark: SparkSession, actions: int, text: int) -> None:
-    """Tunes the session for a MERGE into many rows.
-
-    Args:
-        spark: The load's session.
-        actions: Maximum number of rows that the MERGE changes.
-        text: Characters of these rows as JSON.
-    """
+    """Tunes the session for a MERGE into many rows, by its number of changed rows and their characters as JSON."""
     if actions <= SMALL_CHANGE_ROWS and text <= SMALL_CHANGE_TEXT:
         _tune(spark, UNSORTED)
 
