@@ -38,11 +38,7 @@ _SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class DenyList:
-    """The fingerprints of erased subjects that concern a table.
-
-    Args:
-        fingerprints: Fingerprints of subjects, and of keys of rows whose changes may lack their subject.
-    """
+    """The fingerprints of erased subjects of a table, and of keys of rows whose changes may lack their subject."""
 
     fingerprints: frozenset[str] = frozenset()
 
@@ -50,12 +46,7 @@ class DenyList:
         return bool(self.fingerprints)
 
     def rows(self, spark: SparkSession, column: str) -> DataFrame:
-        """The fingerprints as rows of one column, for joins.
-
-        Args:
-            spark: The session.
-            column: The column's name.
-        """
+        """The fingerprints as rows of one column, for joins."""
         listed = [(one,) for one in sorted(self.fingerprints)]
         return F.broadcast(spark.createDataFrame(listed, f"{column} string"))
 
@@ -64,24 +55,12 @@ NOBODY = DenyList()
 
 
 def fingerprint(value: str, *, create: bool = False) -> str:
-    """The fingerprint of a value: its HMAC-SHA-256 under the key of erasures.
-
-    Args:
-        value: The value as text.
-        create: Whether to make a key on this machine if there is none.
-
-    Raises:
-        SourceUnreadable: There is no key.
-    """
+    """The fingerprint of a value: its HMAC-SHA-256 under the key of erasures, which ``create`` makes if necessary."""
     return token(ERASURE, erasure_key(create=create), value)
 
 
 def check_fingerprints(fingerprints: Collection[str]) -> None:
-    """Refuses what is no fingerprint, and fingerprints of another key, which would recognise nobody.
-
-    Raises:
-        SourceUnreadable: With their number. What was given is not told, as it may be an identifier.
-    """
+    """Raises SourceUnreadable, with numbers alone, for what is no fingerprint or one of another key."""
     form = re.compile(rf"{token_prefix(ERASURE, erasure_key())}[0-9a-f]{{64}}")
     wrong = [one for one in fingerprints if not form.fullmatch(one)]
     if wrong or not fingerprints:
@@ -103,11 +82,7 @@ def keys_scope(table: Table) -> str:
 
 
 def deny_list_of(lake: Lake, table: Table) -> DenyList:
-    """The deny list for a table.
-
-    Raises:
-        SourceUnreadable: There are fingerprints, but not the key that made them: nothing could be recognised.
-    """
+    """The deny list for a table; raises SourceUnreadable if the key that made its fingerprints is missing."""
     if table.subject is None or (delta := lake.delta(erased_uri(lake))) is None:
         return NOBODY
     scopes = [subjects_scope(table.subject.kind), keys_scope(table)]
@@ -119,15 +94,7 @@ def deny_list_of(lake: Lake, table: Table) -> DenyList:
 
 
 def refuse_other_keys(fingerprints: Iterable[str], what: str) -> None:
-    """Refuses stored fingerprints that were made under another key of erasures, as nobody could be recognised.
-
-    Args:
-        fingerprints: The fingerprints.
-        what: What was done under their key, for the message.
-
-    Raises:
-        SourceUnreadable: With the identifiers of the keys; or there is no key.
-    """
+    """Raises SourceUnreadable for stored fingerprints of another key of erasures; ``what`` was done with it."""
     mine = token_prefix(ERASURE, erasure_key())
     if others := sorted({one.partition(":")[0] for one in fingerprints if not one.startswith(mine)}):
         raise SourceUnreadable(
@@ -138,11 +105,7 @@ def refuse_other_keys(fingerprints: Iterable[str], what: str) -> None:
 
 
 def deny(lake: Lake, scope: str, fingerprints: Collection[str]) -> bool:
-    """Adds fingerprints to the deny list; returns whether there were new ones.
-
-    Raises:
-        ConcurrentLoad: Others wrote first in every attempt.
-    """
+    """Adds fingerprints to the deny list; returns whether there were new ones, raises ConcurrentLoad."""
     uri = erased_uri(lake)
     for _ in range(ATTEMPTS):
         delta = lake.delta(uri)
@@ -174,11 +137,7 @@ def barrier_of(delta: DeltaTable) -> int:
 
 
 def raise_barrier(spark: SparkSession, lake: Lake, uri: str) -> int:
-    """Raises the barrier of a table or log by a commit of its own; returns its number.
-
-    Raises:
-        ConcurrentLoad: Other changes of properties came first in every attempt.
-    """
+    """Raises the barrier of a table or log by a commit of its own; returns its number, or raises ConcurrentLoad."""
     for _ in range(ATTEMPTS):
         delta = lake.delta(uri)
         assert delta is not None

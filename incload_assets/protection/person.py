@@ -21,7 +21,7 @@ from incload_assets.protection.person_keys import PERSON, PersonKeys, keys_of_pe
 from incload_assets.protection.tokens import token_column, with_keys
 
 OF_PERSON = "_of_person"
-"""The column that tells whether the person of a record was erased, and the person as the table has it."""
+"""The column that says whether the person of a record was erased, and has the person as the table has it."""
 LATE = f"{UNENCRYPTED}, as the person has no key"
 """The end of the reason for which a row of a person without a key is rejected."""
 
@@ -30,18 +30,9 @@ LATE = f"{UNENCRYPTED}, as the person has no key"
 def person_keys_of(
     extracted: DataFrame, table: Table, lake: Lake, deny: DenyList, *, create: bool
 ) -> Iterator[PersonKeys | None]:
-    """The keys of the persons of records; None if the table encrypts no column.
+    """The keys of the persons of records, which are read for this; None if the table encrypts no column.
 
-    Args:
-        extracted: Records as a source's ``extract`` returns them; they are read for this.
-        table: The declaration.
-        lake: The lake.
-        deny: Erased persons.
-        create: Whether new persons get a key.
-
-    Raises:
-        SourceUnreadable: A key is missing.
-        ConcurrentLoad: Others created keys first in every attempt.
+    With ``create``, new persons get a key. Raises SourceUnreadable if a key is missing, and ConcurrentLoad.
     """
     if not any(isinstance(each, Encrypted) for each in table.contract.protections.values()):
         yield None
@@ -53,15 +44,7 @@ def person_keys_of(
 
 
 def check_keys(validated: DataFrame, table: Table) -> None:
-    """Refuses rows of persons who had no key yet when the records were read.
-
-    Args:
-        validated: The rows, as :func:`incload_assets.ingest.validate.validate` returns them.
-        table: The declaration.
-
-    Raises:
-        SourceChanged: There are such rows.
-    """
+    """Raises SourceChanged for validated rows of persons who had no key yet when the records were read."""
     late = validated.filter(F.exists("_reasons", lambda reason: reason.endswith(LATE))).limit(1)
     if late.count():
         raise SourceChanged(
@@ -72,11 +55,7 @@ def check_keys(validated: DataFrame, table: Table) -> None:
 
 
 def with_own_keys(extracted: DataFrame, table: Table, deny: DenyList) -> DataFrame:
-    """The records with the keys that their protection and the look for their persons need.
-
-    Raises:
-        SourceUnreadable: A key is missing.
-    """
+    """The records with the keys that their protection and the search for their persons need."""
     protections = table.contract.protections.values()
     named = sorted({each.key for each in protections if isinstance(each, Tokens | Encrypted)})
     keys = {name: protection_key(name) for name in named}
@@ -102,14 +81,9 @@ def person_of(extracted: DataFrame, table: Table) -> Column:
 
 
 def with_erased(extracted: DataFrame, kept: Column, deny: DenyList) -> DataFrame:
-    """The records with ``_of_person``: whether the person was erased, and the person as the table has it.
+    """The records with ``_of_person``: whether the person was erased, and the person as the table has it (``kept``).
 
     A token tells less than the value: another key, and another protection, make another token of it.
-
-    Args:
-        extracted: Records of :func:`with_person`.
-        kept: The person as the table has it: the text, or its token.
-        deny: Erased persons.
     """
     is_erased = F.lit(False)
     if deny:

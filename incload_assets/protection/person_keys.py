@@ -1,8 +1,8 @@
 """Keys of persons: one secret for each person whose values are encrypted, so that its deletion makes them unreadable.
 
 They are in the Delta table ``_person_keys`` of the lake, or where ``INCLOAD_PERSON_KEYS`` says, so that a backup of the
-lake need not contain them. A key that encrypts is derived from a person's secret and of the key that a secret store
-keeps: neither alone reads anything. Persons stand there by the fingerprints that erasures use.
+lake need not contain them, by the fingerprints that erasures use. A key that encrypts is derived from a person's secret
+and from the key that a secret store keeps: neither alone reads anything.
 
 A person has one secret, whatever loads at once: Delta rejects an append that has read its part of the table, if others
 have appended to that part since, and the load looks again.
@@ -50,11 +50,9 @@ _SCHEMA = T.StructType(
 
 @dataclass(frozen=True)
 class PersonKeys:
-    """The secrets of persons.
+    """The secrets of persons: ``_person``, the fingerprint; ``_person_id``, 24 hex digits; ``_secret``, 36 bytes.
 
-    Args:
-        rows: ``_person``, the fingerprint; ``_person_id``, 24 hexadecimal digits; and ``_secret``, 36 bytes.
-        are_complete: Whether each person that was asked for has one, but those in the deny list.
+    They are complete if each person that was asked for has one, except for those in the deny list.
     """
 
     rows: DataFrame
@@ -63,18 +61,10 @@ class PersonKeys:
 
 @contextmanager
 def keys_of_persons(lake: Lake, kind: str, persons: DataFrame, deny: DenyList, *, create: bool) -> Iterator[PersonKeys]:
-    """The keys of persons.
+    """The keys of persons, by fingerprints in the column ``_person`` (with repetitions and NULL); not of erased ones.
 
-    Args:
-        lake: The lake.
-        kind: The kind of person.
-        persons: Fingerprints, in the column ``_person``; with repetitions and NULL.
-        deny: Erased persons, who get no key.
-        create: Whether persons without a key get one.
-
-    Raises:
-        SourceUnreadable: The key of erasures is missing or another one, or the keys of the lake are elsewhere.
-        ConcurrentLoad: Others wrote first in every attempt.
+    With ``create``, persons without a key get one. Raises SourceUnreadable if the key of erasures is missing or another
+    one, or the keys of the lake are elsewhere; and ConcurrentLoad.
     """
     spark = persons.sparkSession
     wanted = persons.filter(F.col(PERSON).isNotNull()).distinct()
@@ -94,16 +84,7 @@ def keys_of_persons(lake: Lake, kind: str, persons: DataFrame, deny: DenyList, *
 
 
 def forget_persons(lake: Lake, kind: str, fingerprints: Collection[str]) -> int:
-    """Deletes the keys of persons; returns how many. The files that had them are still there.
-
-    Args:
-        lake: The lake.
-        kind: The kind of person.
-        fingerprints: Their fingerprints.
-
-    Raises:
-        ConcurrentLoad: Others wrote first in every attempt.
-    """
+    """Deletes the keys of persons, but not yet the files that have them; returns how many. Raises ConcurrentLoad."""
     listed = ", ".join(literal(one) for one in sorted(fingerprints))
     for _ in range(ATTEMPTS):
         if (delta := store_of(lake)) is None:
@@ -117,14 +98,7 @@ def forget_persons(lake: Lake, kind: str, fingerprints: Collection[str]) -> int:
 
 
 def stored_keys(spark: SparkSession, lake: Lake, kind: str, parts: Collection[str] | None = None) -> DataFrame:
-    """The stored keys of persons, as in :class:`PersonKeys`.
-
-    Args:
-        spark: The session.
-        lake: The lake.
-        kind: The kind of person.
-        parts: The parts of the table to read; None: all.
-    """
+    """The stored keys of persons, as in :class:`PersonKeys`, in parts of the table; None: in all."""
     if store_of(lake) is None:
         return spark.createDataFrame([], f"{PERSON} string, {ID} string, {SECRET} binary")
     rows = spark.read.format("delta").load(lake.spark_uri(person_keys_uri(lake))).filter(F.col("kind") == kind)
@@ -134,10 +108,9 @@ def stored_keys(spark: SparkSession, lake: Lake, kind: str, parts: Collection[st
 
 
 def compact_keys(lake: Lake) -> int:
-    """Puts the small files of crowded parts together, and removes files that were replaced a week ago.
+    """Compacts parts with many small files, and removes files that were replaced a week ago.
 
-    Returns:
-        The number of files that were put together; 0 if another writer came first.
+    Returns the number of files that were put together; 0 if another writer came first.
     """
     if (delta := store_of(lake)) is None:
         return 0
@@ -157,11 +130,9 @@ def person_keys_uri(lake: Lake) -> str:
 
 
 def store_of(lake: Lake) -> DeltaTable | None:
-    """The table of keys; None if there is none yet.
+    """The table of keys; None if there is none yet. Raises SourceUnreadable if it is not where the lake's keys are.
 
-    Raises:
-        SourceUnreadable: It is not where the lake's keys are: persons would get a second key, and an erasure would
-            delete none.
+    Otherwise persons would get a second key, and an erasure would delete none.
     """
     uri, own = person_keys_uri(lake), _own_uri(lake)
     store, in_lake = lake.delta(uri), lake.delta(own)
@@ -217,11 +188,9 @@ def _create_missing(spark: SparkSession, lake: Lake, kind: str, wanted: DataFram
 
 
 def _random(different: Column, draws: int) -> Column:
-    """Random bytes for each row, 12 of each draw: nonces that Spark takes from Java's ``SecureRandom`` to encrypt.
+    """Nonces of 12 bytes for each row, which Spark takes from Java's ``SecureRandom`` to encrypt.
 
-    Args:
-        different: A text that differs between rows. Of a constant Spark draws one nonce for all rows.
-        draws: Number of nonces.
+    ``different`` is a text that differs between rows: of a constant Spark draws one nonce for all rows.
     """
     texts = (F.concat(different, F.lit(f" {draws} {each}")) for each in range(draws))
     boxes = (F.aes_encrypt(text, F.lit(bytes(32)), F.lit("GCM")) for text in texts)

@@ -45,7 +45,7 @@ from incload_assets.sources.upstream.tables import Tables
 JUDGED = "_judged"
 """The column with the reasons of checks of protected columns; a record that has it is protected."""
 MARK = "_protected"
-"""The member of a kept payload that tells that its values are protected."""
+"""The member of a kept payload that marks its values as protected."""
 _MASKED = "****"
 _NOT_KEPT = "the record cannot be parsed, and its text is not kept, as the table has protected columns"
 
@@ -55,18 +55,8 @@ def protected(
 ) -> DataFrame:
     """The records without the values that the contract protects; of a table without protected columns as they are.
 
-    Args:
-        extracted: Records as a source's ``extract`` returns them, and any more columns.
-        table: The declaration.
-        persons: The keys of the records' persons, see :func:`person_keys_of`; None: no column is encrypted.
-        deny: Erased persons.
-
-    Returns:
-        The records; if columns are protected also ``_judged``, a struct of the reasons of their checks, and for erased
-        or encrypted persons ``_of_person``.
-
-    Raises:
-        SourceUnreadable: A key is missing.
+    They also have ``_judged``, a struct of the reasons of checks of protected columns, and for erased or encrypted
+    persons ``_of_person``. Without the keys of persons, no column may be encrypted. Raises SourceUnreadable.
     """
     protections = table.contract.protections
     if not protections or JUDGED in extracted.columns:
@@ -100,12 +90,7 @@ def protected(
 
 
 def protected_records(kept: DataFrame, table: Table) -> DataFrame:
-    """The records of the payloads of a table with protected columns, as :func:`protected` returned them.
-
-    Args:
-        kept: ``_payload``, of protected records that could be parsed; ``_source``, ``_window`` and ``_reasons``.
-        table: The declaration.
-    """
+    """The records of ``_payload``, ``_source``, ``_window`` and ``_reasons``, as :func:`protected` returned them."""
     judged = F.struct(*(_told(name).alias(name) for name in table.contract.protections)).alias(JUDGED)
     return csv_payloads(kept, [*table.columns, *table.control_fields], judged, leave_out=[MARK])
 
@@ -127,15 +112,7 @@ def names_alone(rescued: Column) -> Column:
 
 
 def token(protection: Tokens, value: str) -> str:
-    """The token of a value, made without Spark.
-
-    Args:
-        protection: As the contract declares it.
-        value: The value.
-
-    Raises:
-        SourceUnreadable: The key is missing.
-    """
+    """The token of a value under a declared protection, made without Spark; raises SourceUnreadable without its key."""
     made = token_of_value if isinstance(protection, Hashed) else sealed
     return made(protection.key, protection_key(protection.key), value)
 

@@ -1,4 +1,4 @@
-"""Tokenized and encrypted values, turned into what they stand for again."""
+"""Tokenized and encrypted values, turned back into clear text."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -16,11 +16,7 @@ _ID = "_id_in_value"
 
 
 def sealed_columns(table: Table) -> list[str]:
-    """The columns of a table whose values can be turned back.
-
-    Raises:
-        IncrementalLoadError: There are none.
-    """
+    """The columns of a table whose values can be revealed; raises IncrementalLoadError if there are none."""
     found = [name for name, each in table.contract.protections.items() if isinstance(each, Sealed)]
     if not found:
         raise IncrementalLoadError(
@@ -32,21 +28,10 @@ def sealed_columns(table: Table) -> list[str]:
 
 
 def revealed(rows: DataFrame, table: Table, lake: Lake) -> DataFrame:
-    """Rows of a table with tokenized and encrypted values in clear.
+    """Rows, with all columns of a table, with its tokenized and encrypted values in clear.
 
-    Of a person whose key was deleted, encrypted values are NULL; so are values under a former key.
-
-    Args:
-        rows: Rows with all columns of the table.
-        table: The declaration.
-        lake: The lake with the keys of persons.
-
-    Raises:
-        SourceUnreadable: A key is missing.
-        IncrementalLoadError: The table has no such column.
-
-    Example:
-        >>> revealed(spark.read.format("delta").load(path), customers, lake).select("email")  # doctest: +SKIP
+    Encrypted values of a person whose key was deleted are NULL; so are values under a former key. Raises
+    IncrementalLoadError if the table has no such column, SourceUnreadable if a key is missing.
     """
     protections = {name: table.contract.protections[name] for name in sealed_columns(table)}
     keys = {each.key: protection_key(each.key) for each in protections.values() if isinstance(each, Sealed)}

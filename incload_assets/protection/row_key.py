@@ -25,28 +25,16 @@ def needed_columns(table: Table) -> tuple[str, ...]:
 
 
 def key_columns(table: Table) -> tuple[str, ...]:
-    """The columns by which a row can be named, those without which it cannot first."""
+    """The columns by which a row can be named, the needed ones first."""
     needed = needed_columns(table)
     return tuple(dict.fromkeys((*needed, *table.identity, *table.changes.keys))) if needed else table.columns
 
 
 def key_of(table: Table, words: Iterable[str]) -> dict[str, Any]:
-    """The key that words such as ``order_id=17`` name.
+    """The key that words such as ``order_id=17`` name: values of the types of the contract, by column.
 
-    Args:
-        table: The declaration.
-        words: Each a column, an equals sign and a value; values are as in a CSV file.
-
-    Returns:
-        Values of the types of the contract, by column.
-
-    Raises:
-        IncrementalLoadError: A word has no equals sign, a column is missing, unknown, repeated or of a type that cannot
-            be compared, or a value is not of the column's type.
-
-    Example:
-        >>> key_of(orders, ["order_id=17"])  # doctest: +SKIP
-        {'order_id': 17}
+    Values are as in a CSV file. Raises IncrementalLoadError if a word has no equals sign, a column is missing, unknown,
+    repeated or of a type that cannot be compared, or a value is not of the column's type.
     """
     given: dict[str, str] = {}
     for word in words:

@@ -26,12 +26,7 @@ _BLOCK = 64
 
 
 def with_keys(rows: DataFrame, keys: Mapping[str, bytes]) -> DataFrame:
-    """The rows, each with keys in columns of its own.
-
-    Args:
-        rows: Any rows.
-        keys: The keys by name.
-    """
+    """The rows, each with keys, by name, in columns of its own, which the following expressions need."""
     if not keys:
         return rows
     row = []
@@ -48,36 +43,19 @@ def without_keys(rows: DataFrame) -> DataFrame:
 
 
 def token_column(name: str, text: Column) -> Column:
-    """The token of a text: the key's name, its identifier, and the HMAC; NULL for NULL.
-
-    Args:
-        name: The key's name; the rows have its column, see :func:`with_keys`.
-        text: The text.
-    """
+    """The token of a text: the key's name, its identifier, and the HMAC; NULL for NULL."""
     return F.concat(_prefix(name), _hmac(name, F.encode(text, "utf-8")))
 
 
 class Person(NamedTuple):
-    """Columns of the person whose values are encrypted.
-
-    Args:
-        id: 24 hexadecimal digits.
-        secret: 36 bytes.
-    """
+    """Columns of the person whose values are encrypted: the id, 24 hexadecimal digits, and the secret, 36 bytes."""
 
     id: Column
     secret: Column
 
 
 def sealed_column(name: str, text: Column, person: Person | None = None) -> Column:
-    """A text encrypted so that equal texts stay equal; NULL for NULL.
-
-    Args:
-        name: The key's name; the rows have its column, see :func:`with_keys`.
-        text: The text.
-        person: The person under whose key the text is encrypted; None: nobody's, so that equal texts are equal
-            everywhere.
-    """
+    """A text encrypted so that equal texts stay equal, for one person or for all; NULL for NULL."""
     secret = person.secret if person else F.lit(b"")
     begin = F.concat(F.lit(f"{ENCRYPTED}."), person.id, F.lit(".")) if person else F.lit(f"{TOKENIZED}.")
     plain = F.encode(text, "utf-8")
@@ -88,13 +66,7 @@ def sealed_column(name: str, text: Column, person: Person | None = None) -> Colu
 
 
 def opened_column(name: str, kept: Column, secret: Column | None = None) -> Column:
-    """The text that :func:`sealed_column` encrypted; NULL if it was encrypted under another key, or is not encrypted.
-
-    Args:
-        name: The key's name; the rows have its column, see :func:`with_keys`.
-        kept: The encrypted text.
-        secret: The secret of the person whose id it has, if any.
-    """
+    """The text that :func:`sealed_column` encrypted; NULL if it is not encrypted, or under another key."""
     mine = kept.startswith(F.concat(_prefix(name), F.lit(f"{TOKENIZED if secret is None else ENCRYPTED}.")))
     box = F.unbase64(F.translate(F.substring_index(kept, ".", -1), "-_", "+/"))
     key = _sealing_key(name, F.lit(b"") if secret is None else secret)
