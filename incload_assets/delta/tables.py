@@ -116,7 +116,7 @@ def check_table(
     whole: bool = False,
     adaptation: Adaptation = Adaptation(),  # noqa: B008 - immutable
 ) -> None:
-    """Raises SchemaMismatch if an existing table cannot be adapted; the arguments are those of :func:`ensure_table`."""
+    """Raises SchemaMismatch if an existing table cannot be adapted, with arguments as in :func:`ensure_table`."""
     declared = Stored(schema, partition_by, properties)
     found = stored_differences(stored_of(delta), declared, whole=whole, adaptation=adaptation)
     stopping = [one for one in found if one.stops]

@@ -47,23 +47,10 @@ Emit = Callable[[Sequence[LoadRow]], object]
 
 
 def collect(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, emit: Emit = lambda _: None) -> int:
-    """Appends the loads that ended since the last collection to ``_loads``.
+    """Appends the loads of tables that ended since the last collection to ``_loads``; returns the number of rows.
 
-    Args:
-        instance: The instance that recorded the loads.
-        tables: The tables of the code location; loads of others are left out.
-        lake: The lake.
-        emit: Called with the new rows before they are appended: what it does may be repeated, but is never left out.
-
-    Returns:
-        The number of rows appended; 0 as long as the audit is damaged, where people's runs are recorded first.
-
-    Raises:
-        SparkUnavailable, IncrementalLoadError: The lake's object store does not answer, or refuses.
-
-    Example:
-        >>> collect(instance, [orders], lake)  # doctest: +SKIP
-        12
+    ``emit`` gets the new rows before they are appended: what it does may be repeated, but is never left out. Nothing is
+    appended while the audit is damaged, where people's runs are recorded first.
     """
     loads, known = LoadsTable(lake), {table.key: table for table in tables}
     for _ in range(ATTEMPTS):
@@ -183,10 +170,10 @@ class _Collector:
                 )
 
     def _logged(self, bare: Iterable[Table], known: set[tuple[str, str]]) -> Iterator[LoadRow]:
-        """The windows of the logs that no event tells about, of tables of which ``_loads`` has nothing (any more).
+        """The windows of the logs that no event reports, for tables without rows in ``_loads`` (any more).
 
-        What a run of this instance has landed is left out, as the run records its load itself when it has ended. The
-        log of a table that cannot be read is read by a later collection.
+        Landings of runs of this instance are left out, as a run records its load itself when it has ended. The log of a
+        table that cannot be read is read by a later collection.
         """
         faults = Faults(self.lake)
         for table in bare:
@@ -262,8 +249,8 @@ def _errors_in(events: Iterable[dg.DagsterEvent]) -> tuple[dict[str, str], dict[
 def _without(seen: pa.Table, found: Sequence[LoadRow]) -> list[LoadRow]:
     """The loads that the table lacks, by their runs, whose identifiers no two instances share.
 
-    The identity of an instance alone does not show it: processes that ask a new instance for it at once may get
-    different ones.
+    The identity of an instance alone is not enough: processes that ask a new instance for it at once may get different
+    ones.
     """
     runs = pa.array({row.run_id for row in found}, pa.string())
     known = seen.filter(pc.is_in(seen["run_id"], value_set=runs)).select(["run_id", "table", "window", "event"])

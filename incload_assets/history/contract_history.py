@@ -20,21 +20,19 @@ _MAY_CHANGE_COLUMNS = ("canOverwriteSchema", "canMergeSchema")
 """Parameters of such an operation if it was allowed to change columns."""
 
 _AUDITED = ("table", "log", "table_widened", "log_widened")
-"""Details of an entry of the audit: columns that a table or its log got, or whose types became wider."""
+"""Details of an entry of the audit: columns that a table or its log got, or whose types were widened."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContractEvent:
-    """A change of a table's contract, or of the code that loads it.
+    """A change of a table's contract, or of the code that loads it, at an aware instant.
 
     Args:
-        at: When, aware.
         place: Where it is recorded: ``table`` and ``log`` are Delta's history, ``audit``, ``loads``.
         version: The version of the Delta table; None for the other places.
         who: The person or program, as far as it is known.
         did: Delta's operation, or what was recorded.
         what: The columns, properties or code versions.
-        run_id: The Dagster run; empty if unknown.
     """
 
     at: datetime
@@ -50,10 +48,6 @@ def contract_history(table: Table, lake: Lake) -> list[ContractEvent]:
     """All that is known of changes of a table's contract, oldest first.
 
     Delta forgets commits after its retention, which is two days for a log. The audit and the table ``_loads`` stay.
-
-    Args:
-        table: The declaration.
-        lake: The lake.
     """
     path = table.key.path
     events = [

@@ -23,9 +23,6 @@ class LoadRow:
     """One attempt to load one window. Instants are aware, UTC.
 
     Args:
-        table: The table's name.
-        window: The partition key.
-        window_start, window_end: The window's bounds.
         due_at: When the window had to be loaded, by the declaration at the time of the load.
         outcome: ``loaded``: it was reconciled and checkpointed.
         asked_at: When the run was requested; None if the run is unknown (its record was deleted).
@@ -33,19 +30,14 @@ class LoadRow:
         instance: Identity of the Dagster instance that recorded the load.
         event: Storage id of the materialization's event there; 0 for a failed attempt.
         run_id: The Dagster run. Without hyphens it is also the identifier of the run's trace.
-        trigger: What requested the run.
         asked_by: The person or the sensor, schedule or backfill that requested it, as far as Dagster knows.
         why: ``new``, ``changed``, ``retry``, ``repair``, ``undo``, ``release``, ``replay``, ``fill`` or ``asked``.
         attempt: The number of the attempt at the same position, from 1; 0 for a run that no sensor requested.
         error_class: The kind of error, for example ``ContractViolation``; ``Killed`` if the process left no reason.
-        error: The message of the error.
-        seconds: The time that the load took.
         timeline: Name, start in seconds since 1970 and duration in seconds of each part of a phase, as JSON.
         prepare, detect, ingest, merge, reconcile: Seconds per phase.
         rows_read, inserted, updated, deleted, applied, stale, duplicate, quarantined: Counts, as in the evidence.
         bytes: Size of the window's changes in the log.
-        position: The source's position, for people.
-        fingerprint: The fingerprint of the position.
         code_version: The version of the code that validated the rows.
         table_version, log_version: The Delta versions that were reconciled.
         commit: The kind of commit that changed the table.
@@ -115,7 +107,7 @@ class LoadRow:
 
     @property
     def began(self) -> datetime:
-        """When the load began. Of a failed attempt that is not recorded: when its run was requested."""
+        """When the load began. For a failed attempt that is not recorded: when its run was requested."""
         if self.outcome != "loaded":
             return min(self.asked_at or self.ended_at, self.ended_at)
         return min((start for _, start, _ in self.spans), default=self.ended_at - timedelta(seconds=self.seconds))
@@ -148,11 +140,7 @@ def as_arrow(rows: Iterable[LoadRow]) -> pa.Table:
 
 
 def as_rows(found: pa.Table) -> list[LoadRow]:
-    """The rows of an Arrow table; columns that a newer version added are ignored.
-
-    Args:
-        found: With at least the columns of :data:`SCHEMA` that have no default.
-    """
+    """The rows of an Arrow table, without columns of newer versions; columns with a default may be missing."""
     defaults = {field.name: None if field.default is MISSING else field.default for field in fields(LoadRow)}
     names = [name for name in found.schema.names if name in defaults]
     values = [_values(found[name], defaults[name]) for name in names]

@@ -16,17 +16,13 @@ from incload_assets.platform.lake import LOADS_FOLDER, Lake
 from incload_assets.platform.lake_rows import rows_where
 
 WRITER = "incload/loads"
-"""The identifier of the writers of the table: of several that write at once, one succeeds."""
+"""The identifier of the writers of the table: if several write at once, one succeeds."""
 FILES = 100
 """The number of files from which the table is compacted."""
 
 
 class LoadsTable:
-    """The table ``_loads`` of a lake.
-
-    Args:
-        lake: The lake.
-    """
+    """The table ``_loads`` of a lake."""
 
     def __init__(self, lake: Lake) -> None:
         self.lake, self.uri = lake, f"{lake.root}/{LOADS_FOLDER}"
@@ -46,12 +42,7 @@ class LoadsTable:
     ) -> pa.Table:
         """Columns of the rows, in no order; no rows if there is no table.
 
-        Args:
-            names: The columns.
-            since: Only loads that ended at this instant or later, aware.
-            tables: Only loads of these tables.
-            windows: Only loads of these partition keys.
-            runs: Only loads of these runs, by their identifiers.
+        ``since`` is the earliest end of a load, aware; windows are partition keys, runs are identifiers; None: any.
         """
         delta = self.open()
         if delta is None:
@@ -74,15 +65,7 @@ class LoadsTable:
         return sorted(as_rows(found), key=lambda row: (row.ended_at, row.event))
 
     def append(self, rows: Sequence[LoadRow], after: int) -> bool:
-        """Appends rows as the next commit.
-
-        Args:
-            rows: The rows.
-            after: The number of the last commit that the rows take into account, see :meth:`commits`.
-
-        Returns:
-            Whether they were appended; False if another writer has appended rows since.
-        """
+        """Appends rows that consider the first ``after`` commits; False if another writer has appended since."""
         return self.lake.append(self.uri, as_arrow(rows), WRITER, after + 1)
 
     def commits(self) -> int:
@@ -91,7 +74,7 @@ class LoadsTable:
         return 0 if delta is None else delta.transaction_version(WRITER) or 0
 
     def compact(self) -> None:
-        """Puts small files together, and removes the files that were replaced an hour ago or earlier."""
+        """Compacts small files, and removes the files that were replaced an hour ago or earlier."""
         delta = self.open()
         if delta is not None and len(delta.file_uris()) >= FILES:
             delta.optimize.compact()

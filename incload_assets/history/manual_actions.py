@@ -21,13 +21,9 @@ _ACTIONS: Mapping[str, Action] = {action: action for action in get_args(RunActio
 
 
 def runs_by_hand(rows: Sequence[LoadRow], reasons: Mapping[str, str]) -> list[AuditEntry]:
-    """Entries about runs that people started: one for the partitions that a run did, one for those it failed to do.
+    """Entries about runs that people started, in the order in which they ended, with the reasons given, by run.
 
-    They are in the order in which the runs ended.
-
-    Args:
-        rows: Attempts to load windows, of any origin.
-        reasons: The reasons given, by run.
+    Each run has one for the partitions that it did, and one for the partitions that it failed to do.
     """
 
     def of_one_entry(row: LoadRow) -> tuple[str, str, bool]:
@@ -54,25 +50,13 @@ def runs_by_hand(rows: Sequence[LoadRow], reasons: Mapping[str, str]) -> list[Au
 
 
 def marked(table_name: str, record: dg.EventLogRecord, instance: str) -> AuditEntry:
-    """The entry for a partition that a person marked as materialized.
-
-    Args:
-        table_name: The table's name.
-        record: The materialization's event.
-        instance: The identity of the Dagster instance.
-    """
+    """The entry for a partition that a person marked as materialized, from the materialization's event."""
     keys = [record.partition_key] if record.partition_key is not None else []
     return _status(table_name, keys, "marked as materialized", record, instance)
 
 
 def wiped(instance: dg.DagsterInstance, names: Mapping[dg.AssetKey, str], identity: str) -> list[AuditEntry]:
-    """An entry for each time that a person wiped the materializations of a table.
-
-    Args:
-        instance: The instance with the events.
-        names: The tables' names by asset key.
-        identity: The identity of the instance.
-    """
+    """An entry for each time that a person wiped the materializations of a table."""
     # they belong to no run, and are few; the default storage has no cursor over events of this type
     records = instance.get_records_for_run(RUNLESS_RUN_ID, of_type=dg.DagsterEventType.ASSET_WIPED).records
     found = []

@@ -24,7 +24,7 @@ What = Literal[
 ]
 Row = dict[str, Any]
 UNKNOWN = object()
-"""A value of a row that the changes at hand do not tell."""
+"""A value of a row that is unknown from the changes at hand."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,11 +33,9 @@ class Logged:
 
     Args:
         kind: Its kind in the log.
-        window: The partition key.
         rank: The place of the window among all ingested ones, by time.
         landed_at: When the window was last ingested, aware.
         values: Its columns of the contract.
-        hash: The hash of its content.
         unset: Columns that it leaves unset.
         file, block, row: Its place at the source.
         reasons: Why it was rejected.
@@ -62,19 +60,13 @@ class Logged:
 
     @property
     def arrived(self) -> tuple[Any, ...]:
-        """The order of arrival, and within a window that of the places at the source."""
+        """The order of arrival, and within a window the order of the places at the source."""
         return (self.landed_at, self.rank, self.file or "", self.block or 0, self.row or 0)
 
 
 @dataclass(frozen=True)
 class Fate:
-    """The fate of a change.
-
-    Args:
-        what: In a word.
-        why: In a sentence without its full stop.
-        by: The change that decided it, if it was another one.
-    """
+    """The fate of a change, with a reason without its full stop, and the other change that decided it, if any."""
 
     what: What
     why: str
@@ -83,12 +75,9 @@ class Fate:
 
 @dataclass
 class Outcome:
-    """The rows that some changes make.
+    """The rows that some changes make: None if they do not show it.
 
-    Args:
-        fates: What became of each change.
-        rows: The rows that the table should have of them; None: they do not tell.
-        gone: Why there is no row although changes have arrived; empty if there is one.
+    ``gone`` says why there is no row although changes have arrived; empty if there is one.
     """
 
     fates: dict[Logged, Fate] = field(default_factory=dict)
@@ -98,12 +87,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Extracts:
-    """The ingested windows, for strategies by which only the newest ones count.
+    """The ingested windows, oldest first, for strategies by which only the newest ones count: the newest is an extract.
 
-    Args:
-        windows: Partition keys of all ingested windows, oldest first; the newest one holds an extract.
-        dirty: Windows with rejected rows, and those that hold no extract, because their first load was undone.
-        blind: Windows with a rejected row whose key cannot be read, and those that hold no extract.
+    Windows are dirty with rejected rows, and blind if the key of one cannot be read. Windows that hold no extract,
+    because their first load was undone, are both.
     """
 
     windows: Sequence[str]
@@ -112,7 +99,7 @@ class Extracts:
 
 
 def order_of(table: Table, change: Logged) -> tuple[Any, ...]:
-    """The order of a change among those of its key, see :func:`~incload_assets.change_log.change.order_sql`.
+    """The order of a change among the changes of its key, see :func:`~incload_assets.change_log.change.order_sql`.
 
     NULL is older than any value; at the same sequence a delete is newer than an upsert, a truncate or the mark of a
     full extract older than both, and the stored content hash decides between two upserts.

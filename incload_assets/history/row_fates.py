@@ -1,7 +1,7 @@
 """The fates of the changes of one row, by the rules of its table's write strategy, computed without Spark.
 
-The rules are those of :mod:`incload_assets.writes`, for the few changes of one row in memory. Tests compare what they
-say with tables that real loads have made.
+The rules are the ones of :mod:`incload_assets.writes`, for the few changes of one row in memory. Tests compare the
+results with tables that real loads have made.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -36,11 +36,8 @@ _REPEATED = "the same change is there already"
 def outcome_of(table: Table, changes: Sequence[Logged], present: Sequence[Row], extracts: Extracts) -> Outcome:
     """The rows that the changes of one row, or of rows that belong together, make.
 
-    Args:
-        table: The declaration.
-        changes: All rows of the log that concern it, in any order.
-        present: The table's rows of it now; only used for what the changes do not tell.
-        extracts: The ingested windows.
+    ``changes`` are all rows of the log that concern it, in any order; the table's rows of it now are only used for what
+    the changes do not show.
     """
     fates = {change: _aside(change) for change in changes if change.kind in (REJECTED, REPLACED)}
     rest = sorted((change for change in changes if change not in fates), key=lambda change: change.arrived)
@@ -77,7 +74,7 @@ def _aside(change: Logged) -> Fate:
 def _distinct(
     changes: Sequence[Logged], same_change: Callable[[Logged], Any]
 ) -> tuple[list[Logged], dict[Logged, Fate]]:
-    """The changes without repetitions, and what became of these; of several equal ones the first that arrived stays."""
+    """The changes without repetitions, and the fates of these; of several equal ones the first that arrived stays."""
     first: dict[Any, Logged] = {}
     fates = {}
     for change in changes:
@@ -307,7 +304,7 @@ def _of_snapshot(
     if not gone:
         return Outcome(fates, [] if right is None else [_content(table, right)])
     about = f"the extract {lacking[0]} lacks it"
-    if write.scope is not None:  # whether the row is in the scope, only Spark tells
+    if write.scope is not None:  # only Spark knows whether the row is in the scope
         return Outcome(
             fates, None, f"{about}, and rows within the scope {write.scope} that an extract lacks are deleted"
         )

@@ -1,11 +1,11 @@
 """The trace of one row: every change of it that the log has, the outcome of each and why, and the table's row now.
 
-It is read with deltalake and pyarrow, filtered by the key columns, without Spark. What it cannot tell:
+It is read with deltalake and pyarrow, filtered by the key columns, without Spark. Its limits:
 
 - Rejected rows whose key columns could not be read are not found by the key; they are only counted.
 - Changes that a compaction has removed from the log are shown for two days, until their files are removed, too. The
   content of former landings of a window is gone.
-- The place of a change is that of the window's last landing, also if only a part of the window was read again.
+- The place of a change is its place in the window's last landing, also if only a part was read again.
 - Ties between upserts of one sequence are decided by the stored content hashes. The engine computes them by the present
   contract, so if the contract has changed since, another change may have won.
 - Values that a row inherited from a former key (``moved_when``) are with that key.
@@ -52,24 +52,19 @@ COMPACTED = "compacted "
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """One change of the row.
+    """One change of the row; personal values are masked.
 
     Args:
         number: Its place in the trace, from 1, oldest first in the engine's order; what has no sequence is at the end.
         operation: ``upsert``, ``partial``, ``moved``, ``delete``, ``truncate``, ``full extract``, ``rejected`` or
             ``withdrawn``.
-        window: The partition key.
         place: The source file and row, or the Kafka partition and offset, for people.
         file, block, row: The same for programs.
-        landing: The number of the window's last ingestion.
-        run_id: The run of that ingestion.
-        landed_at: When it was, aware.
-        sequence: The values of the sequence columns; personal ones masked.
+        landing: The number of the window's last ingestion, by the run at ``landed_at`` (aware).
         fate: Its outcome, in a word.
-        why: Why, in a sentence.
         by: The number of the change that decided it; None if it was none, or is none of the trace.
         sets: The columns that a partial change sets; empty for other changes.
-        values: The values of the columns, personal ones masked; empty unless they are asked for.
+        values: The values of the columns; empty unless they are requested.
     """
 
     number: int
@@ -97,17 +92,14 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True)
 class RowTrace:
-    """The trace of a row.
+    """The trace of a row; personal columns are masked.
 
     Args:
-        table: The table's name.
-        key: The key as asked for, personal columns masked.
-        changes: The changes, oldest first.
         rows: The number of the table's rows with the key.
         now: Why there is the row, or why there is none, in a sentence.
-        agrees: Whether the table is what its changes make; None if they do not tell.
-        present: The table's rows, personal columns masked; empty unless values are asked for.
-        notes: What the trace does not tell.
+        agrees: Whether the table is what its changes make; None if they do not show it.
+        present: The table's rows; empty unless values are requested.
+        notes: The limits of the trace.
     """
 
     table: str
@@ -123,18 +115,8 @@ class RowTrace:
 def trace_row(table: Table, lake: Lake, key: Mapping[str, Any], *, values: bool = False) -> RowTrace:
     """The trace of a row, or of all rows with some values where no key identifies one.
 
-    Args:
-        table: The declaration.
-        lake: The lake with table and log.
-        key: Values by column, as :func:`~incload_assets.protection.row_key.key_of` returns them.
-        values: Whether to include the values of the columns; personal ones are masked all the same.
-
-    Raises:
-        SparkUnavailable, IncrementalLoadError: The lake's object store does not answer, or refuses.
-
-    Example:
-        >>> trace_row(orders, lake, {"order_id": 17}).now  # doctest: +SKIP
-        'the table has the row, by change 3'
+    The key is as :func:`~incload_assets.protection.row_key.key_of` returns it; with ``values``, columns are included.
+    Raises SparkUnavailable or IncrementalLoadError if the lake's object store does not answer, or refuses.
     """
     delta = lake.delta(lake.table_uri(table.key.path))  # before the log, which then has everything that was merged
     log = ChangeLog(table, lake)
@@ -348,7 +330,7 @@ def _verdict(
 
 
 def _alike(expected: Sequence[Row], present: Sequence[Row]) -> bool:
-    """Whether rows are the same, in any order; values that the changes do not tell fit every value."""
+    """Whether rows are the same, in any order; unknown values are equal to every value."""
     left = list(present)
     for row in expected:
         known = [name for name, value in row.items() if value is not UNKNOWN]

@@ -13,7 +13,7 @@ from incload_assets.history.load_row import COUNTS, PHASES
 from incload_assets.history.loads_table import LoadsTable
 
 COLLECTED_WITHIN = timedelta(minutes=5)
-"""A load is in ``_loads`` this long after its end at the latest; windows that were due since are not judged yet."""
+"""A load is in ``_loads`` this long after its end at the latest; windows that were due since do not count yet."""
 CHANGED = ("inserted", "updated", "deleted")
 _SUMMED = (*COUNTS, "bytes", *PHASES, "seconds")
 _LATE = {f"late_{name}": name for name in (*CHANGED, "bytes")}
@@ -52,13 +52,7 @@ class Sums:
 
 
 def sums_at(loads: LoadsTable, tables: Sequence[str], instants: Sequence[datetime]) -> list[dict[str, Sums]]:
-    """The sums of tables, by name, at each instant.
-
-    Args:
-        loads: The history of loads.
-        tables: The names of the tables.
-        instants: The instants, aware, ascending.
-    """
+    """The sums of tables, by name, at each of ascending aware instants."""
     rows = loads.columns(_NEEDED, tables=tables)
     parts, in_time = _parts(rows, instants), _in_time(rows, instants)
     running, found = {name: Sums() for name in tables}, []

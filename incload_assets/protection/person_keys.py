@@ -125,7 +125,7 @@ def compact_keys(lake: Lake) -> int:
 
 
 def person_keys_uri(lake: Lake) -> str:
-    """The URI of the table of keys; a shadow has those of its lake."""
+    """The URI of the table of keys; a shadow uses the table of its lake."""
     return current_settings().person_keys_root or _own_uri(lake)
 
 

@@ -20,7 +20,7 @@ PLAIN = (T.StringType, T.NumericType, T.DateType, T.TimestampType, T.BooleanType
 
 
 def needed_columns(table: Table) -> tuple[str, ...]:
-    """The columns without which a row cannot be named: those of its group, or the keys; empty: any columns will do."""
+    """The columns without which a row cannot be named: its group's, or the keys; empty: any columns will do."""
     return tuple(table.write.together() or table.changes.keys)
 
 
