@@ -1,9 +1,8 @@
 """Reads rows of a Delta table directly from data files whose names are already known, which never change.
 
-After each commit to a table, Delta's reader recomputes the table's state in a Spark job of its own, and to read a
-version it lists all commits: a tenth of a small load. The load already has the file names from deltalake. So a few
-files of a table that consists only of Parquet files are read as such; see Delta's protocol, *Data Files* and *Reader
-Features*.
+After each commit, Delta's reader recomputes the table's state in a Spark job, and to read a version it lists all
+commits: a tenth of a small load. The load has the file names from deltalake, so a few files of a table that consists
+only of Parquet files are read as such; see Delta's protocol, *Data Files* and *Reader Features*.
 """
 
 from collections import defaultdict

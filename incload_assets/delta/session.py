@@ -25,9 +25,8 @@ def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
 def named(frame: DataFrame, name: str) -> Iterator[str]:
     """Gives a frame a name (a temporary view) for a block; yields the name.
 
-    Delta keeps a table's latest state together with a copy of the session that requested it, names included. A name
-    that is never dropped would retain the states that its frame reads, each with the names of its time: about 4 MB per
-    MERGE.
+    Delta keeps a table's latest state with a copy of the session that requested it. A name that is never dropped would
+    retain the states that its frame reads, each with the names of its time: about 4 MB per MERGE.
     """
     frame.createOrReplaceTempView(name)
     try:

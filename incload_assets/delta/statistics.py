@@ -1,7 +1,6 @@
 """Compares a window's oldest changes with Delta's file statistics.
 
-If all rows of the table are older, its MERGE need not read the table first. Deletes older than the window cannot affect
-it.
+If all rows of the table are older, the window's MERGE need not read the table first. Older deletes cannot affect it.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,10 +17,9 @@ _CUT = timedelta(milliseconds=1)
 def is_newer(first: str, column: str, kind: T.DataType, files: pa.Table) -> bool:
     """True if changes, the oldest at ``first`` as Spark prints it in UTC, are newer than every row of some files.
 
-    False if statistics are missing or compare inexactly, as for strings and decimals. True may be wrong for timestamps:
-    in checkpoints written by other software or by older loads they may be INT96, which deltalake converts to 64-bit
-    nanoseconds, so that a time after 2262 becomes an early one. So it may decide how rows are merged, but not which
-    rows.
+    False if statistics are missing or inexact, as for strings and decimals. True may be wrong for timestamps: in
+    checkpoints of other software or older loads they may be INT96, which deltalake converts to 64-bit nanoseconds, so
+    that a time after 2262 becomes an early one. So it may decide how rows are merged, but not which rows.
     """
     return not _perhaps_newer([first], column, kind, files).num_rows
 

@@ -198,10 +198,10 @@ def _create_in_folder(
     table_name: str,
     properties: Mapping[str, str],
 ) -> None:
-    """Creates a table whose folder is there already: another writer is creating it, or was killed while it did.
+    """Creates a table whose folder is there already, because another writer is creating it, or was killed meanwhile.
 
-    ``CREATE TABLE IF NOT EXISTS`` takes any folder with something in it for a table, or refuses it; an append does not.
-    Delta takes only its own properties from an append.
+    ``CREATE TABLE IF NOT EXISTS`` takes any folder with content for a table, or refuses it; an append does not. Delta
+    takes only its own properties from an append.
     """
     others = lake.strangers(uri)
     if lake.delta(uri) is not None:  # it has files by now

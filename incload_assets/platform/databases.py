@@ -30,9 +30,9 @@ _provided: "dict[str, Callable[[], Database]]" = {}
 class Database:
     """A PostgreSQL database (``catalog``) and the account that reads it, which needs only read access.
 
-    Connections are read-only, in UTC, and limited in time: ten seconds to connect, ``timeout`` seconds per statement. A
-    connection on which the network drops all packets is closed after twice that time. ``tls`` has ``sslmode``,
-    ``sslrootcert``, ``sslcert`` and ``sslkey`` as libpq and JDBC understand them.
+    Connections are read-only, in UTC, and limited to ten seconds to connect and ``timeout`` seconds per statement, or
+    twice that if the network drops all packets. ``tls`` has ``sslmode``, ``sslrootcert`` and so on, as in libpq and
+    JDBC.
     """
 
     name: str

@@ -77,7 +77,7 @@ class TablePaused(IncrementalLoadError):
 
 
 class LakeMistaken(IncrementalLoadError):
-    """The lake is not the one that Dagster's checkpoints of the table are of."""
+    """The lake is not the one that Dagster's checkpoints of the table belong to."""
 
 
 class ReconciliationFailed(IncrementalLoadError):

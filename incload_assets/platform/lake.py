@@ -65,9 +65,8 @@ class Lake:
     """The Delta tables under one root: a folder, or ``s3://bucket/prefix``, without a trailing slash.
 
     Reading metadata of a table (existence, version, transaction versions, schema) needs no Spark: deltalake reads it in
-    milliseconds, with the configuration classes of dagster-deltalake. That package's resource is not used, because
-    creating it takes longer than opening a table. Nor is its IO manager, because it deletes other partitions than the
-    one it writes.
+    milliseconds. The resource of dagster-deltalake is not used, because creating it takes longer than opening a table,
+    nor its IO manager, because it deletes other partitions than the one it writes.
     """
 
     root: str

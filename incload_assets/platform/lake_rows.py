@@ -41,12 +41,8 @@ def rows_where(
 ) -> pa.Table:
     """The rows of a Delta table that meet conditions, whichever software wrote its files.
 
-    Args:
-        among: The values that columns have. A column that the table lacks is NULL; NaN equals NaN, and 0.0 -0.0.
-        where: Another condition. It must not depend on NaN.
-        columns: The columns to return; those that the table lacks are left out. None: all.
-        files: The :func:`~incload_assets.platform.lake.data_files` to read; None: all.
-        most: The number of rows from which on no more are read; None: all are.
+    In ``among``, a column that the table lacks is NULL, NaN equals NaN, and 0.0 equals -0.0; ``where`` must not depend
+    on NaN. ``columns`` that the table lacks are left out. From ``most`` rows on no more are read. None: all.
     """
     among = among or {}
     known = data_files(delta) if files is None else files

@@ -80,8 +80,7 @@ def union_of(frames: Iterable[DataFrame]) -> DataFrame:
 def combined(pairwise: Callable[[Part, Part], Part], parts: list[Part]) -> Part:
     """The result of an associative operation over all parts, in order, computed as a balanced tree.
 
-    Expressions sent to Spark may nest at most 100 levels. ``reduce`` would need one for each part, so a table of 40
-    columns would be too wide; a balanced tree of 300 parts has nine.
+    Expressions sent to Spark nest at most 100 levels: ``reduce`` needs one for each part, a tree of 300 parts nine.
     """
     if len(parts) == 1:
         return parts[0]

@@ -29,10 +29,8 @@ def some(keys: Sequence[str], limit: int = 5) -> str:
 def place_of(file: str | None, block: int | None, row: int | None) -> str:
     """The place of a record at its source: a file's row, a topic's offset, or a table that was read as a whole.
 
-    Args:
-        file: The file, the topic partition, or the version of a table; None: unknown.
-        block: The number of the topic partition, or the byte at which a block of the file begins.
-        row: The number of the row or the offset; None: the source numbers no rows.
+    ``file`` may be a topic partition, whose number is ``block``, or the version of a table. Without a ``row``, the
+    source numbers no rows.
     """
     if file is None or row is None:
         return file or ""

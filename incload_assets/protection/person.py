@@ -30,10 +30,7 @@ LATE = f"{UNENCRYPTED}, as the person has no key"
 def person_keys_of(
     extracted: DataFrame, table: Table, lake: Lake, deny: DenyList, *, create: bool
 ) -> Iterator[PersonKeys | None]:
-    """The keys of the persons of records, which are read for this; None if the table encrypts no column.
-
-    With ``create``, new persons get a key. Raises SourceUnreadable if a key is missing, and ConcurrentLoad.
-    """
+    """The keys of the persons of records, which are read for this; None if the table encrypts no column."""
     if not any(isinstance(each, Encrypted) for each in table.contract.protections.values()):
         yield None
         return

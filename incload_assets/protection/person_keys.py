@@ -61,10 +61,9 @@ class PersonKeys:
 
 @contextmanager
 def keys_of_persons(lake: Lake, kind: str, persons: DataFrame, deny: DenyList, *, create: bool) -> Iterator[PersonKeys]:
-    """The keys of persons, by fingerprints in the column ``_person`` (with repetitions and NULL); not of erased ones.
+    """The keys of persons who are not erased, by the fingerprints in ``_person``; with ``create`` also new ones.
 
-    With ``create``, persons without a key get one. Raises SourceUnreadable if the key of erasures is missing or another
-    one, or the keys of the lake are elsewhere; and ConcurrentLoad.
+    Raises SourceUnreadable if the key of erasures is missing or another one, or the keys are elsewhere; ConcurrentLoad.
     """
     spark = persons.sparkSession
     wanted = persons.filter(F.col(PERSON).isNotNull()).distinct()
@@ -84,7 +83,7 @@ def keys_of_persons(lake: Lake, kind: str, persons: DataFrame, deny: DenyList, *
 
 
 def forget_persons(lake: Lake, kind: str, fingerprints: Collection[str]) -> int:
-    """Deletes the keys of persons, but not yet the files that have them; returns how many. Raises ConcurrentLoad."""
+    """Deletes the keys of persons, but not yet the files that have them; returns how many."""
     listed = ", ".join(literal(one) for one in sorted(fingerprints))
     for _ in range(ATTEMPTS):
         if (delta := store_of(lake)) is None:
@@ -108,10 +107,7 @@ def stored_keys(spark: SparkSession, lake: Lake, kind: str, parts: Collection[st
 
 
 def compact_keys(lake: Lake) -> int:
-    """Compacts parts with many small files, and removes files that were replaced a week ago.
-
-    Returns the number of files that were put together; 0 if another writer came first.
-    """
+    """Compacts parts with many files, and removes files replaced a week ago; returns how many it compacted."""
     if (delta := store_of(lake)) is None:
         return 0
     files = Counter(delta.get_add_actions(flatten=True).column(f"partition.{_PART}").to_pylist())

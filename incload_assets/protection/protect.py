@@ -55,8 +55,8 @@ def protected(
 ) -> DataFrame:
     """The records without the values that the contract protects; of a table without protected columns as they are.
 
-    They also have ``_judged``, a struct of the reasons of checks of protected columns, and for erased or encrypted
-    persons ``_of_person``. Without the keys of persons, no column may be encrypted. Raises SourceUnreadable.
+    They also have ``_judged``, the reasons of checks of protected columns, and for erased or encrypted persons
+    ``_of_person``. Without the keys of persons, no column may be encrypted. Raises SourceUnreadable.
     """
     protections = table.contract.protections
     if not protections or JUDGED in extracted.columns:

@@ -1,7 +1,7 @@
 """Finding or starting the one server of a folder, common to all servers of a workspace without an owner.
 
-* The server's supervisor is a separate process that holds the lock ``server.lock`` for as long as it lives. The server
-  exists if the lock is held; the existence of a file does not count.
+* Its supervisor is a separate process that holds the lock ``server.lock`` for as long as it lives. The server exists if
+  the lock is held; the existence of a file does not count.
 * ``server.json`` records where the server listens; its modification time is the time of the last request for it.
 * Callers that find no server take turns by ``start.lock``; the first one starts it, the others find it.
 """
@@ -46,7 +46,7 @@ class OnDemand:
     refused: Callable[[str], Exception]
 
     def find_or_start(self, order: Callable[[], bytes], timeout: float) -> Record:
-        """The server, which is up when this returns; ``order`` is called only if it has to be started."""
+        """The server, up when this returns and used by this call; ``order`` is called only to start one."""
         reap()
         server = self.running()
         if server is None:

@@ -1,8 +1,8 @@
 """Finding or starting the sample PostgreSQL of this workspace, with all files in ``<home>/postgres``.
 
-``incload dev`` on a laptop must need only Python and Java, so the PostgreSQL binaries come from a Python package.
-PostgreSQL does not run as a daemon without a supervisor, because it cannot end itself when idle, and because a lock,
-unlike a pid file, cannot outlive its process. See ``local_servers/on_demand.py``.
+``incload dev`` must need only Python and Java, so the PostgreSQL binaries come from a Python package. PostgreSQL has a
+supervisor (``local_servers/on_demand.py``), because it cannot end itself when idle, and a lock, unlike a pid file,
+cannot outlive its process.
 """
 
 import json

@@ -1,8 +1,8 @@
 """The supervisor of the sample Kafka, a process of its own: ``python -m … FOLDER < order.json``.
 
-It holds the server's lock, creates the data if there is none, runs a broker as its child, and ends it when it has been
-idle for a while, when its folder is gone or on SIGTERM. If the supervisor itself is killed, the broker continues alone,
-and the next supervisor ends it before it starts its own.
+It holds the server's lock, creates the data if there is none, and ends the broker, its child, when it was idle for a
+while, its folder is gone, or on SIGTERM. If it is killed itself, the next supervisor ends the broker that continued
+alone.
 """
 
 import json

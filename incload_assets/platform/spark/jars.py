@@ -86,7 +86,7 @@ def resolved(
     *,
     again_after: timedelta = timedelta(0),
 ) -> list[Path]:
-    """The jars of Maven coordinates ``group:artifact:version``, without some artifacts, from the user's cache or Maven.
+    """The jars of Maven coordinates ``group:artifact:version`` from the user's cache or Maven, without some artifacts.
 
     ``again_after`` is the minimum time after a failure before Maven is tried again. Raises SparkUnavailable.
     """

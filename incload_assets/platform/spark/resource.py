@@ -33,12 +33,11 @@ class SparkResource(dg.ConfigurableResource["SparkResource"]):
     * ``sc://…``: an existing Spark Connect server. For a cluster or Databricks.
 
     Sessions are never shared: loads set Delta's transaction identifiers session-wide, and in a shared session the
-    identifier of one load would silently skip another load's statements. dagster-pyspark's ``LazyPySparkResource``
-    fits, and is used for, the in-process kind alone: it keeps one session for the life of the process, never stops it,
-    knows neither Delta's jars nor its configuration, and starts a JVM in each step process (6 to 10 s).
+    identifier of one load would silently skip another load's statements. So dagster-pyspark's ``LazyPySparkResource``
+    fits the in-process kind alone: it keeps one session, or in each step process a JVM (6 to 10 s), and never stops it.
 
-    Without ``spark`` it is ``INCLOAD_SPARK``, without ``home`` ``INCLOAD_HOME``. An address with a token belongs in the
-    environment, because this value is shown in the UI.
+    Defaults are ``INCLOAD_SPARK`` and ``INCLOAD_HOME``. An address with a token belongs in the environment, because
+    this value is shown in the UI.
     """
 
     spark: str | None = None

@@ -1,9 +1,8 @@
 """Finding or starting the Spark Connect server of this workspace, with all its files in ``<home>/spark``.
 
 Runs are short-lived processes, and starting a JVM takes longer than most loads. So the runs of one workspace share one
-server, which any of them may start and none of them owns: it exists while its process (``supervisor.py``) holds the
-lock ``server.lock``, which unlike a file cannot outlive the process. ``server.json``, readable only by its owner, has
-its address and key. Callers that find no server take turns by ``start.lock``; the first one starts it.
+server, which any of them may start and none of them owns, as :mod:`incload_assets.platform.local_servers.on_demand`
+describes. Its ``server.json``, readable only by its owner, also has its key.
 """
 
 import json

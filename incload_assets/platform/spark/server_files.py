@@ -13,10 +13,9 @@ from incload_assets.platform.local_servers import files as local_server
 
 @dataclass(frozen=True)
 class Server:
-    """The content of ``server.json``: a local server on loopback, whose ``token`` is the pre-shared key.
+    """The content of ``server.json``: a local server on loopback, and the fingerprint of its configuration.
 
     The process ``pid`` holds the lock; ending it ends the server. ``jvm_pid`` is its child, Spark's own process.
-    ``configuration`` is the :func:`fingerprint` of the configuration with which the server was started.
     """
 
     port: int

@@ -1,8 +1,8 @@
 """The process of the local Spark Connect server: ``python -m … FOLDER < order.json``.
 
 It holds the server's lock, runs Spark in a JVM as its child, and ends both when no client has been connected for a
-while, when Spark or the JVM has ended, or when it receives SIGTERM. If it is killed itself, the JVM's standard input is
-closed, and the JVM ends. It imports nothing of the code location, so that it starts fast and outlives changes to it.
+while, when Spark or the JVM has ended, or on SIGTERM. If it is killed itself, the JVM's standard input is closed, and
+the JVM ends. It imports nothing of the code location, so that it starts fast and outlives changes to it.
 """
 
 import json
@@ -75,10 +75,7 @@ def _start(files: ServerFiles, order: Order) -> Any:
 
 
 def _compile_in_idle_time(pid: int) -> None:
-    """Gives Java's second compiler only spare processor time, on systems whose threads have priorities (Linux).
-
-    In the first minutes it occupies one core all the time; of two cores loads and Dagster need both.
-    """
+    """Gives Java's second compiler only spare processor time (on Linux): it would occupy a core for minutes."""
     for thread in Path(f"/proc/{pid}/task").glob("*"):
         with suppress(OSError):
             if (thread / "comm").read_text().startswith("C2 Compiler"):
