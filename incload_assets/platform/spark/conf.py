@@ -71,7 +71,7 @@ def spark_conf(settings: Settings) -> dict[str, str]:
         asked = asked | {"spark.sql.extensions": f"{conf['spark.sql.extensions']},{asked['spark.sql.extensions']}"}
     conf |= asked
     if conf["spark.master"].startswith("local"):
-        # On a cluster the executors must reach the driver; on this machine other machines should not.
+        # On a cluster the executors must reach the driver; a driver on this machine need not be reachable by others.
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"} | asked
     if endpoint is not None and endpoint.authorities is not None:
         trusted = shlex.join(trusting(store_with(endpoint.authorities, settings.home_root / "spark")))
