@@ -17,14 +17,7 @@ CONDITIONS = ("delete_when", "truncate_when", "snapshot_when", "moved_when")
 def check_conditions(
     table_name: str, contract: Contract, changes: Changes, write: Write, source: Source
 ) -> tuple[str, ...]:
-    """Checks the deletes, truncates, full extracts and unavailable values that a table declares.
-
-    Returns:
-        Fields that the conditions read from the source and that the contract does not keep.
-
-    Raises:
-        DeclarationError: The write strategy or the source does not support one of them; or a condition is not SQL.
-    """
+    """Checks deletes, truncates, extracts and unavailable values; returns the fields read outside the contract."""
     strategy = type(write).__name__
     by_column = write.by_column(changes)
     supports = {"unavailable": by_column, "moved_when": by_column, "delete_when": write.deletes}

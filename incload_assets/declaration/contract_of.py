@@ -35,8 +35,7 @@ def contract_of(table: Table) -> TableContract:
 def stored_as(table: Table) -> Stored:
     """The part of a table that Delta stores: columns, partition columns, and properties that existing rows depend on.
 
-    The properties include the definition of the windows, because rows of a window of another definition could not be
-    replaced.
+    The definition of the windows is one of these properties, because rows of other windows could not be replaced.
     """
     columns = table.schema
     if table.write.buckets is not None:

@@ -22,11 +22,7 @@ from incload_assets.platform.settings import current_settings
 
 
 def declare(declaration: Declaration) -> Table:
-    """The table of a declaration.
-
-    Raises:
-        DeclarationError: Naming the table, the field, the value, the rule and what to write instead.
-    """
+    """The table of a declaration; a DeclarationError names table, field, value, rule and what to write instead."""
     table_name, source = declaration.name, declaration.source
     changes, write = declaration.changes, declaration.write
     partitions_def = time_windows(table_name, declaration.partitions_def)
@@ -80,12 +76,7 @@ def declare(declaration: Declaration) -> Table:
 
 
 def version_without(table: Table, columns: Collection[str]) -> str:
-    """The version that a table's code had before some columns were declared, if nothing else was another.
-
-    Args:
-        table: The declaration.
-        columns: The columns.
-    """
+    """The version that a table's code had before some columns were declared, if nothing else has changed."""
     contract = replace(
         table.contract, fields=tuple(field for field in table.contract.fields if field.name not in columns)
     )
@@ -93,7 +84,7 @@ def version_without(table: Table, columns: Collection[str]) -> str:
 
 
 def _code_version(function: RowFunction, contract: Contract, changes: Changes, write: Write, source: Source) -> str:
-    """A hash of what decides how a source row becomes a table row, so that changed code is validated anew."""
+    """A hash of what decides how a source row becomes a table row, so that changed code is validated again."""
     try:
         code = inspect.getsource(function)
     except OSError:  # defined in an interpreter: no file to read

@@ -11,9 +11,6 @@ class Declared:
     """The part of a declaration that a source checks; its columns are in the contract.
 
     Args:
-        table_name: For messages.
-        contract: The table's contract.
-        keys, sequence_by, delete_when, unavailable: As in ``Changes``.
         asked: Fields that the conditions read and the contract does not have.
         way: Name of the write strategy, for messages.
         row_by_row: Whether changes replace and delete rows by key.

@@ -65,12 +65,7 @@ class Era:
 
 
 def definition_text(partitions_def: dg.PartitionsDefinition) -> str:
-    """The text that names the windows of a definition: schedule, time zone and format of the keys.
-
-    Example:
-        >>> definition_text(dg.DailyPartitionsDefinition("2026-01-01"))
-        '0 0 * * * UTC %Y-%m-%d'
-    """
+    """The text that names the windows of a definition: schedule, time zone and format of the keys."""
     assert isinstance(partitions_def, dg.TimeWindowPartitionsDefinition)
     return f"{partitions_def.cron_schedule} {partitions_def.timezone or 'UTC'} {partitions_def.fmt}"
 
@@ -83,18 +78,9 @@ def windows_text(eras: Sequence[Era], partitions_def: dg.PartitionsDefinition) -
 def check_eras(
     table_name: str, eras: Sequence[Era], present: dg.TimeWindowPartitionsDefinition, source: Source, *, whole: bool
 ) -> None:
-    """Checks the former partitions definitions of a table.
+    """Refuses former definitions (oldest first) with gaps or overlaps, instants that bound no window, or equal keys.
 
-    Args:
-        table_name: For messages.
-        eras: The former definitions, oldest first.
-        present: The present definition.
-        source: The present source.
-        whole: Whether each window holds the whole table.
-
-    Raises:
-        DeclarationError: There is a gap or an overlap, an instant is not a bound of windows, or two windows have the
-            same key; or former definitions do not matter for this table.
+    They are also refused for tables for which they do not matter; ``whole``: each window holds the whole table.
     """
     if not eras:
         return

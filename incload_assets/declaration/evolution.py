@@ -46,12 +46,7 @@ class Evolution:
         object.__setattr__(self, "ignore", as_columns(self.ignore))
 
     def settled(self, of_all: Applied | None) -> "Evolution":
-        """This evolution with what it leaves out.
-
-        Args:
-            of_all: The setting for all tables, which counts if neither ``add`` nor ``widen`` is declared; None: there
-                is no such setting.
-        """
+        """This evolution with its omissions filled in; ``of_all`` is the setting for all tables, if there is one."""
         if self.add is None and self.widen is None and of_all is not None:
             return replace(self, add=of_all, widen=of_all)
         return replace(self, add=self.add or "apply", widen=self.widen or "stop")
@@ -66,11 +61,7 @@ class Evolution:
         return bool(self.ignore) and re.search(self.ignored, name) is not None
 
     def validate(self, table_name: str, contract: Contract) -> None:
-        """Checks the names in ``ignore``.
-
-        Raises:
-            DeclarationError: One of them is empty or no pattern, or names a column of which nothing is ignored.
-        """
+        """Checks that names in ``ignore`` are patterns, and not the names of columns in which nothing is ignored."""
         for name in self.ignore:
             if not _is_pattern(name):
                 raise DeclarationError(

@@ -44,16 +44,7 @@ _EXAMPLES: Mapping[str, str] = {
 
 
 def check_types(table_name: str, place: str, part: Any) -> None:
-    """Refuses a part of a declaration if the value of a field does not have the annotated type.
-
-    Args:
-        table_name: For the message.
-        place: Prefix of the field's name in the message, for example ``changes.``.
-        part: The declared part, a dataclass.
-
-    Raises:
-        DeclarationError: Naming the field, its value and its type.
-    """
+    """Refuses a dataclass with a value not of its field's type; ``place`` prefixes the field's name in the message."""
     hints = get_type_hints(type(part), include_extras=True)
     for field in fields(part):
         if field.init:
@@ -61,18 +52,14 @@ def check_types(table_name: str, place: str, part: Any) -> None:
 
 
 def check_arguments(table_name: str, **values: object) -> None:
-    """Refuses arguments of an asset that do not have the types in ``ARGUMENTS``; raises as :func:`check_types` does."""
+    """Refuses arguments of an asset that do not have the types in ``ARGUMENTS``."""
     for name, value in values.items():
         check_type(table_name, name, value, ARGUMENTS[name])
 
 
 @contextmanager
 def as_in_dagster(table_name: str) -> Iterator[None]:
-    """Turns Dagster's errors in the block into one that names the table.
-
-    Raises:
-        DeclarationError: With Dagster's message.
-    """
+    """Turns Dagster's errors in the block into a DeclarationError that names the table."""
     try:
         yield
     except (TypeError, ValueError, dg.DagsterError, CheckError) as error:
@@ -84,7 +71,7 @@ def as_in_dagster(table_name: str) -> Iterator[None]:
 
 
 def check_type(table_name: str, place: str, value: object, kind: Any) -> None:
-    """Refuses a value that is not of a type; raises as :func:`check_types` does."""
+    """Refuses a value that is not of a type; ``place`` is its name in the message."""
     try:
         _adapter(kind).validate_python(value, strict=True)
     except ValidationError:
@@ -112,7 +99,6 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def _in_words(kind: Any) -> str:
-    """A type in words."""
     origin, of = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         return ", or ".join(_in_words(one) for one in of)

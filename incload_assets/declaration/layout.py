@@ -25,11 +25,7 @@ _DATED = (T.DateType, T.TimestampType, T.TimestampNTZType)
 
 
 def misplaced(field: Field) -> list[Column]:
-    """Reasons (string, NULL if fine) why a row cannot be stored in a partition. A NULL value gives no reason.
-
-    Args:
-        field: The column that the table is partitioned by.
-    """
+    """Reasons (string, NULL if fine) why a row cannot be stored in a partition by this column; NULL values are fine."""
     value = col(field.name)
     if isinstance(field.data_type, T.StringType):
         nul = value.contains("\0")
@@ -101,13 +97,8 @@ def laid_out_by(table: Table) -> str | None:
 def touched_sql(table: Table, values: Collection[str] | None, alias: str = "") -> str | None:
     """SQL condition that selects some partitions or buckets of the table; None if it would select all of them.
 
-    The condition compares with literals, because Delta skips files by nothing else. The change log is not laid out by
-    buckets, so a condition on buckets fits the table only.
-
-    Args:
-        table: The declaration.
-        values: Values of the partition column, or numbers of buckets, as strings; None: all.
-        alias: The frame's alias.
+    It compares with literals, because Delta skips files by nothing else. The change log is not laid out by buckets, so
+    a condition on buckets fits the table only. ``values`` are strings, bucket numbers too; None: all.
     """
     column = BUCKET if table.write.buckets is not None else table.write.partition_by
     if column is None or values is None:

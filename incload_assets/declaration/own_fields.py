@@ -21,12 +21,7 @@ _COMPARISONS = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.In)
 
 @dataclass(frozen=True)
 class OwnField:
-    """A field that the source fills itself.
-
-    Args:
-        kind: The type of its values; None: it may be declared with any type.
-        values: All values that it can have, as text; empty: too many to list.
-    """
+    """A field that the source fills itself, its type (None: any), and its values as text (empty: too many to list)."""
 
     kind: T.DataType | None = None
     values: tuple[str, ...] = ()
@@ -35,18 +30,10 @@ class OwnField:
 def check_own_fields(
     table_name: str, contract: Contract, own: Mapping[str, OwnField], sequence_by: Sequence[str], asked: Sequence[str]
 ) -> None:
-    """Checks the names and types with which a declaration uses a source's own fields.
+    """Refuses names that begin or are spelled like an own field, and types that do not fit an own field's values.
 
-    Args:
-        table_name: For messages.
-        contract: The table's contract.
-        own: The source's own fields by name.
-        sequence_by: As declared.
-        asked: Names in conditions that the contract does not have.
-
-    Raises:
-        DeclarationError: A name is not an own field, but begins or is spelled like one; or the contract declares an own
-            field with a type that its values cannot become, or that sorts them differently.
+    A type does not fit if the values cannot become it, or if it sorts them differently. ``asked`` are names in
+    conditions that the contract does not have.
     """
     lower = {name.lower(): name for name in own}
     begins = tuple(start for start in _RESERVED if any(name.startswith(start) for name in own))
@@ -79,17 +66,7 @@ def check_own_fields(
 
 
 def check_own_values(table_name: str, place: str, parsed: exp.Expr, own: Mapping[str, OwnField]) -> None:
-    """Refuses a condition that compares an own field with a value that it never has.
-
-    Args:
-        table_name: For messages.
-        place: Where the condition is declared, for example ``changes.delete_when``.
-        parsed: The condition.
-        own: The source's own fields by name.
-
-    Raises:
-        DeclarationError: Naming the field, the value and the possible values.
-    """
+    """Refuses a condition, declared at ``place``, that compares an own field with a value that it never has."""
     for comparison in parsed.find_all(*_COMPARISONS):
         sides = [side.unnest() for side in comparison.iter_expressions()]
         names = [side.name for side in sides if isinstance(side, exp.Column)]

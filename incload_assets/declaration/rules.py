@@ -115,16 +115,7 @@ def _check_protection(table_name: str, contract: Contract, changes: Changes, wri
 
 
 def key_of(name: str | None, key_prefix: str | Sequence[str] | None, function: Callable[..., object]) -> dg.AssetKey:
-    """The asset key of a table.
-
-    Args:
-        name: As declared; None: the name of the function.
-        key_prefix: As declared.
-        function: The function that the declaration decorates.
-
-    Raises:
-        DeclarationError: The key cannot be a folder, a job and a sensor.
-    """
+    """The asset key of a table; refuses one that cannot name a folder, a job and a sensor."""
     check_arguments(function.__name__, name=name, key_prefix=key_prefix)
     prefix = (key_prefix,) if isinstance(key_prefix, str) else tuple(key_prefix or ())
     path = (*prefix, function.__name__ if name is None else name)
@@ -164,7 +155,6 @@ def _check_buckets(table_name: str, types: Mapping[str, T.DataType], changes: Ch
 
 
 def _members(kind: T.DataType) -> Iterator[str]:
-    """The names of all members of a type, at any depth."""
     if isinstance(kind, T.StructType):
         for field in kind.fields:
             yield field.name

@@ -9,7 +9,7 @@ from pydantic import Field
 from incload_assets.declaration.field_types import Share
 
 Criticality = Literal["high", "normal", "low"]
-"""How much depends on a table. ``high``: somebody is paged. ``normal``: a ticket. ``low``: neither; it is shown."""
+"""How much depends on a table. ``high``: a person is paged. ``normal``: a ticket. ``low``: neither; it is shown."""
 
 _Length = Annotated[timedelta, Field(gt=timedelta(0), description="a positive length of time")]
 

@@ -31,18 +31,7 @@ _ODD_NAME = re.compile(r"(?=\w*[$#@])[\w$#@]+")
 
 
 def condition_of_a_row(table_name: str, place: str, condition: str, rule: str, remedy: str) -> exp.Expr:
-    """Parses a condition that depends on nothing but the row that it is evaluated for.
-
-    Args:
-        table_name: For messages.
-        place: Where the condition is declared, for messages.
-        condition: In Spark's SQL.
-        rule: What the condition is for, for messages.
-        remedy: What to write, for messages.
-
-    Raises:
-        DeclarationError: It is not SQL, reads several rows, or depends on the time of the query or on chance.
-    """
+    """Parses a condition; refuses one that is not SQL, reads several rows, or depends on the time or on chance."""
     if odd := next(_odd_names(condition), None):
         raise DeclarationError(
             f"{table_name}: {place} is {condition!r}, with the name {odd} in it",
@@ -80,19 +69,7 @@ def condition_of_a_row(table_name: str, place: str, condition: str, rule: str, r
 def columns_in(
     table_name: str, contract: Contract, place: str, condition: str, parsed: exp.Expr, remedy: str
 ) -> list[exp.Column]:
-    """The columns that a parsed condition names, with repetitions.
-
-    Args:
-        table_name: For messages.
-        contract: The table's contract.
-        place: As for :func:`condition_of_a_row`.
-        condition: As declared.
-        parsed: The parsed condition.
-        remedy: What to write, for messages.
-
-    Raises:
-        DeclarationError: It names a member of a column that is not a struct, or is a mere column that is not boolean.
-    """
+    """The columns (repeated) in a parsed condition; refuses members of no struct, and a mere column, not boolean."""
     columns = list(parsed.find_all(exp.Column))
     for column in columns:
         name, *members = (part.name for part in column.parts)
@@ -134,13 +111,11 @@ def _odd_names(condition: str) -> Iterator[str]:
 
 
 def _with_backticks(condition: str) -> str:
-    """The condition with backticks around such names."""
     either = re.compile(f"{_QUOTED.pattern}|(?P<odd>{_ODD_NAME.pattern})")
     return either.sub(lambda found: f"`{found['odd']}`" if found["odd"] else found[0], condition)
 
 
 def _broken_at(error: sqlglot.errors.SqlglotError, condition: str) -> str:
-    """Description of the place at which a condition cannot be parsed."""
     if not condition.strip():
         return "which is empty"
     places = getattr(error, "errors", None)

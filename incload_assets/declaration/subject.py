@@ -29,17 +29,7 @@ class Subject:
 
 
 def check_subject(table_name: str, contract: Contract, subject: Subject, partition_by: str | None) -> None:
-    """Refuses a subject that no row could be found by, or that could not be erased.
-
-    Args:
-        table_name: Name of the table for messages.
-        contract: The contract.
-        subject: The subject.
-        partition_by: The column that partitions the table.
-
-    Raises:
-        DeclarationError: Naming the table, the field, the value, the rule and what to write instead.
-    """
+    """Refuses a subject by whom no row could be found, or whose rows could not be erased."""
     if not (subject.kind.isidentifier() and subject.kind.islower()):
         raise DeclarationError(
             f"{table_name}: subject.kind is {subject.kind!r}",
@@ -73,11 +63,7 @@ def check_subject(table_name: str, contract: Contract, subject: Subject, partiti
 
 
 def refuse_encrypted(table_name: str, contract: Contract) -> None:
-    """Refuses encrypted columns of a table that does not say whose its rows are.
-
-    Raises:
-        DeclarationError: Naming the table, the field, the rule and what to write instead.
-    """
+    """Refuses encrypted columns of a table that declares no subject."""
     for name, protection in contract.protections.items():
         if isinstance(protection, Encrypted):
             raise DeclarationError(

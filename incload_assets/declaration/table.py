@@ -71,11 +71,7 @@ class Quarantine:
 
 @dataclass(frozen=True, kw_only=True)
 class Declaration:
-    """The declaration of a table by its author; see :func:`~incload_assets.assets.incremental.incremental_asset`.
-
-    Args:
-        contract: A pandera model; in a :class:`Table` the compiled contract.
-    """
+    """A table's declaration by its author; ``contract`` is a pandera model, in a :class:`Table` a compiled one."""
 
     key: dg.AssetKey
     partitions_def: dg.PartitionsDefinition
@@ -167,17 +163,13 @@ class Table(Declaration):
         return not self.former_partitions or self.former_partitions[-1].read_older
 
     def window_of(self, key: str) -> Window:
-        """The window of a partition key.
-
-        Raises:
-            IncrementalLoadError: The table has no such window, or it is closed.
-        """
+        """The window of a partition key; raises IncrementalLoadError for an unknown or a closed one."""
         if key in self.closed:
             raise self.is_closed([key])
         return window_of(self.partitions_def, key, self.name)
 
     def is_closed(self, keys: Iterable[str]) -> IncrementalLoadError:
-        """The error of whoever wants closed windows to change."""
+        """The error for an attempt to change closed windows."""
         return IncrementalLoadError(
             f"{self.name}: {', '.join(map(repr, keys))}: closed, a window of the former partitions",
             rule="windows of former partitions stay as they are: they are neither loaded nor undone any more",

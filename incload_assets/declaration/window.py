@@ -13,13 +13,9 @@ from incload_assets.platform.errors import IncrementalLoadError
 
 @dataclass(frozen=True, order=True)
 class Window:
-    """The window ``[start, end)`` of one partition.
+    """The window ``[start, end)`` of one partition: two instants, aware, UTC, and the Dagster partition key.
 
-    Args:
-        start: First instant inside the window, aware, UTC.
-        end: First instant after the window, aware, UTC.
-        key: The Dagster partition key, for example ``2026-01-03``.
-        zone: The time zone of the partitions definition.
+    ``zone`` is the time zone of the partitions definition.
     """
 
     start: datetime
@@ -40,11 +36,7 @@ def window_between(partitions_def: dg.TimeWindowPartitionsDefinition, bounds: dg
 
 
 def window_of(partitions_def: dg.TimeWindowPartitionsDefinition, key: str, table_name: str = "") -> Window:
-    """The window of a partition key.
-
-    Raises:
-        IncrementalLoadError: The definition does not have the key.
-    """
+    """The window of a partition key; raises IncrementalLoadError if the definition does not have the key."""
     # has_partition_key rejects malformed keys, but raises on some of them
     try:
         known = partitions_def.has_partition_key(key)
@@ -61,11 +53,7 @@ def window_of(partitions_def: dg.TimeWindowPartitionsDefinition, key: str, table
 
 
 def first_window(partitions_def: dg.TimeWindowPartitionsDefinition, table_name: str = "") -> Window:
-    """The first window of a definition.
-
-    Raises:
-        IncrementalLoadError: The definition has no windows yet.
-    """
+    """The first window of a definition; raises IncrementalLoadError if it has no windows yet."""
     return window_of(partitions_def, partitions_def.get_first_partition_key() or "", table_name)
 
 

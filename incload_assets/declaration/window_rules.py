@@ -22,11 +22,7 @@ _BEFORE, _AFTER = 2, 5
 
 
 def time_windows(table_name: str, partitions_def: dg.PartitionsDefinition) -> dg.TimeWindowPartitionsDefinition:
-    """The partitions definition, checked to be of time windows and to start before it ends.
-
-    Raises:
-        DeclarationError: One of the checks fails.
-    """
+    """The partitions definition, checked to be of time windows and to start before it ends."""
     if not isinstance(partitions_def, dg.TimeWindowPartitionsDefinition):
         raise DeclarationError(
             f"{table_name}: partitions_def is {type(partitions_def).__name__}",
@@ -46,9 +42,7 @@ def time_windows(table_name: str, partitions_def: dg.PartitionsDefinition) -> dg
 def sampled_windows(table_name: str, partitions_def: dg.TimeWindowPartitionsDefinition) -> list[Window]:
     """A sample of the windows that a definition has or will have, oldest first; its end is ignored.
 
-    Raises:
-        DeclarationError: Two windows have the same key, a key does not identify its window, or Dagster cannot compute
-            the windows.
+    Refuses windows with the same key, keys that do not identify their window, and windows that Dagster cannot compute.
     """
     try:
         return _sampled(table_name, partitions_def)
@@ -116,19 +110,7 @@ def _steps(start: datetime) -> Iterator[datetime]:
 
 
 def inside_sql(column: str, kind: T.DataType, start: datetime, end: datetime, timezone: str) -> str:
-    """SQL condition that a column's value lies in a window, with literals, so that Delta skips files.
-
-    Args:
-        column: The column's name.
-        kind: The column's type, date or timestamp.
-        start: Start of the window, aware.
-        end: First instant after the window, aware.
-        timezone: Time zone of the partitions definition; a date is a day in it.
-
-    Example:
-        >>> inside_sql("day", T.DateType(), datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC), "UTC")
-        "`day` >= DATE'2026-01-01' AND `day` < DATE'2026-01-02'"
-    """
+    """SQL condition that a date (a day in ``timezone``) or timestamp is in a window, with literals to skip files."""
     if isinstance(kind, T.DateType):
         zone = ZoneInfo(timezone)
         first, after = (f"DATE'{bound.astimezone(zone).date()}'" for bound in (start, end))
@@ -140,17 +122,7 @@ def inside_sql(column: str, kind: T.DataType, start: datetime, end: datetime, ti
 def check_whole_days(
     table_name: str, place: str, column: str, partitions_def: dg.TimeWindowPartitionsDefinition
 ) -> None:
-    """Checks that a date determines a window of the definition.
-
-    Args:
-        table_name: For the message.
-        place: Where the column is declared, for the message.
-        column: The column's name.
-        partitions_def: The table's partitions definition.
-
-    Raises:
-        DeclarationError: Windows begin or end within a day.
-    """
+    """Refuses windows that begin or end within a day, because a date would not determine its window."""
     first = first_window(partitions_def, table_name)
     zone = ZoneInfo(partitions_def.timezone)
     bounds = [bound.astimezone(zone) for bound in (first.start, first.end)]

@@ -46,7 +46,7 @@ class Write:
     ranges: ClassVar[bool] = True
     """Whether several windows can be planned and applied at once."""
     supersedes: ClassVar[bool] = False
-    """Whether only the newest window counts, so that a newer window makes those of other definitions harmless."""
+    """Whether only the newest window counts, so that it makes windows of other definitions harmless."""
     whole: ClassVar[bool] = False
     """Whether the load of any window affects the whole table, so that all windows share one fence."""
 
@@ -70,20 +70,12 @@ class Write:
         return self.whole or self.partition_by is None
 
     def validate(self, table_name: str, contract: Contract, changes: Changes, source: Source) -> None:
-        """Checks what is specific to the strategy; keys, sequence and partition are checked elsewhere.
-
-        Raises:
-            DeclarationError: With table, field, reason and remedy.
-        """
+        """Checks what is specific to the strategy; keys, sequence and partition are checked elsewhere."""
 
     def validate_windows(
         self, table_name: str, contract: Contract, partitions_def: dg.TimeWindowPartitionsDefinition
     ) -> None:
-        """Checks that the table's windows fit the strategy.
-
-        Raises:
-            DeclarationError: With table, field, reason and remedy.
-        """
+        """Checks that the table's windows fit the strategy."""
 
     @property
     def conditions(self) -> Mapping[str, str]:
@@ -141,14 +133,11 @@ class Write:
         return ()
 
     def unique_rows(self, changes: Changes) -> tuple[tuple[str, ...], str | None]:
-        """Columns that identify a row of the whole table, and a SQL condition on the rows this applies to.
-
-        Without such columns the tuple is empty.
-        """
+        """Columns that identify a row of the whole table (empty: none), and a SQL condition on the rows concerned."""
         return tuple(changes.keys), None
 
     def reasons(
         self, contract: Contract, partitions_def: dg.TimeWindowPartitionsDefinition, window: Window
     ) -> list[Column]:
-        """Reasons (string, NULL if fine), besides those of the contract, why a row of the window is not accepted."""
+        """Reasons (string, NULL if fine), besides the contract's, why a row of the window is not accepted."""
         return []

@@ -46,17 +46,8 @@ def alone(
 ) -> Iterator[None]:
     """Claims the tables within the block, so that they are paused and no other person is erased from them.
 
-    Args:
-        lake: The lake.
-        tables: The tables.
-        kind: The kind of person.
-        holder: The holder of the claims.
-        because: The reason, for the audit.
-        actor: Who asked for it; empty: the operating system's user.
-        run_id: The Dagster run; empty if none.
-
-    Raises:
-        IncrementalLoadError: Another person is being erased from a table; nothing was changed.
+    ``because``, ``actor`` (empty: the operating system's user) and ``run_id`` (empty: no Dagster run) are audited.
+    Raises IncrementalLoadError, with nothing changed, if another person is being erased from a table.
     """
     why = f"a {kind} is erased" + (f": {because}" if because else "")
     with ExitStack() as claims:
@@ -76,18 +67,7 @@ def wait_for_runs(
     patience: timedelta,
     info: Callable[[str], None],
 ) -> None:
-    """Waits until no run loads the tables; a paused table gets no new ones.
-
-    Args:
-        instance: Dagster's instance.
-        tables: The tables.
-        but: The run that is not waited for.
-        patience: How long to wait.
-        info: Hears one line for each look.
-
-    Raises:
-        IncrementalLoadError: Runs are still under way.
-    """
+    """Waits until no run except ``but`` loads the paused tables; after ``patience`` raises IncrementalLoadError."""
     until = monotonic() + patience.total_seconds()
     for table in tables:
         while runs := [run for run in loading_now(instance, table.key) if run != but]:

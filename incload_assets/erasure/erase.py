@@ -60,19 +60,11 @@ class Eraser:
 
     Args:
         spark: A session used by this erasure only.
-        lake: The lake.
         tables: All tables of the code location.
-        kind: The kind of person.
         fingerprints: The person's fingerprints, see :func:`incload_assets.erasure.erasure.fingerprints_of`.
         run_id: The Dagster run, recorded in the audit; empty if none.
-        info: Hears one line for each step.
-        done: Hears the number of files searched, and of all.
-        patience: How long to wait for runs under way.
-
-    Example:
-        >>> found = fingerprints_of(tables, "customer", "c-17")  # doctest: +SKIP
-        >>> Eraser(spark, lake, tables, "customer", found).erase(instance).is_proven  # doctest: +SKIP
-        True
+        info: Receives one line for each step.
+        done: Receives the number of files searched, and of all.
     """
 
     spark: SparkSession
@@ -102,10 +94,7 @@ class Eraser:
     def erase(self, instance: dg.DagsterInstance, *, because: str = "", actor: str = "") -> Erasure:
         """Erases the person, and proves it. The tables are paused meanwhile.
 
-        Args:
-            instance: Dagster's instance.
-            because: The reason, for the audit.
-            actor: Who asked for it; default: the operating system's user.
+        ``because`` and ``actor`` (default: the operating system's user) are for the audit.
 
         Raises:
             IncrementalLoadError: A run may be loading a table, another person is being erased from it, or it has a
@@ -129,8 +118,8 @@ class Eraser:
             with alone(self.lake, tables, self.kind, holder, because=because, actor=actor, run_id=self.run_id):
                 wait_for_runs(instance, tables, but=self.run_id, patience=self.patience, info=self.info)
                 made = replace(self, info=tell)._erased()
-        except BaseException as error:  # also of an interrupted run: from now on somebody has to repeat it
-            # the text of the error is left out, as those of others may have values
+        except BaseException as error:  # also of an interrupted run, which has to be repeated from now on
+            # the text of the error is left out, because it may contain values
             failed = {"kind": self.kind, FAILED: type(error).__name__, "at": steps[-1]}
             with suppress(Exception):  # else the error of a lake that is out of reach would hide this one
                 record(self.lake, replace(action, details=failed))
@@ -168,7 +157,7 @@ class Eraser:
         )
 
     def _forget_keys(self) -> tuple[int, Removed]:
-        """Deletes the person's key first of all: from now on nobody reads encrypted values, in any copy of the lake."""
+        """Deletes the person's key first: from now on encrypted values cannot be read, in any copy of the lake."""
         keys = forget_persons(self.lake, self.kind, self.fingerprints)
         if store_of(self.lake) is None:
             return keys, Removed()
@@ -182,7 +171,7 @@ class Eraser:
                 yield load
 
     def _barred(self, load: LoadContext) -> DenyList:
-        """The deny list, with the keys of the person, once no landing can be committed that did not regard it."""
+        """The deny list, with the keys of the person, once no landing can be committed that has not respected it."""
         raised = False
         for _ in range(ATTEMPTS):
             listed = deny_list_of(self.lake, load.table)
@@ -207,10 +196,7 @@ class Eraser:
         )
 
     def _decided_rows(self, load: LoadContext, listed: DenyList) -> set[str]:
-        """The identifiers of rows that people have decided about: the person's, and those that they gave to the person.
-
-        A row that was given to the person need not be in the log any longer.
-        """
+        """Identifiers of rows that people have decided about: the person's, and given to the person, even if gone."""
         if not (decided := values_by_row(self.lake, load.table)):
             return set()
         rows = load.log.read(self.spark, load.log.open().version()).filter(F.col("_payload").isNotNull())

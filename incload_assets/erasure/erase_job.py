@@ -31,11 +31,7 @@ class EraseConfig(dg.Config):
 
 
 def erase_job(tables: Iterable[Table]) -> dg.JobDefinition:
-    """The job that erases a person; what it does is described in :mod:`incload_assets.erasure.erase`.
-
-    Args:
-        tables: All incremental tables.
-    """
+    """The job that erases a person; see :mod:`incload_assets.erasure.erase`."""
     tables = list(tables)
 
     @dg.op(required_resource_keys={"spark", "lake"})
@@ -81,7 +77,6 @@ def erase_job(tables: Iterable[Table]) -> dg.JobDefinition:
 
 
 def _metadata(made: Erasure) -> dict[str, dg.MetadataValue]:
-    """The proof as metadata of the run."""
     rows = [
         dg.TableRecord({"table": name, "rows": found.rows, "changes": found.changes, "windows": found.windows})
         for name, found in made.tables.items()

@@ -1,6 +1,6 @@
 """Removal of the rows of erased subjects from the log and the table of one asset.
 
-The steps are those of ``tests/model/erasure.py``: each window of the log that has rows of a subject is landed from the
+The steps follow ``tests/model/erasure.py``: each window of the log that has rows of a subject is landed from the
 log without them, with markers of their keys, and merged, so that the marked keys are folded in full. Then it is landed
 once more without markers, which have the keys. MERGEs that were planned before are called off, and rows of a subject
 that the table still has are replaced by what the log says of their keys. The source is not read.
@@ -43,14 +43,7 @@ _REMEDY = "pause the table, and repeat the erasure"
 
 @dataclass(frozen=True)
 class ErasedRows(Counts):
-    """The counts of a removal of subjects from one asset.
-
-    Args:
-        windows: Windows of the log that were landed again.
-        changes: Rows of subjects that the log had.
-        rejected: Rejected rows of subjects among them.
-        rows: Rows of subjects that the table had.
-    """
+    """The counts of a removal of subjects: windows landed again, log rows, rejected ones among them, and table rows."""
 
     windows: int = 0
     changes: int = 0
@@ -59,12 +52,7 @@ class ErasedRows(Counts):
 
 
 def rows_found(load: LoadContext, deny: DenyList) -> dict[str, dict[str, int]]:
-    """The number of rows of subjects that the log has, by kind, by partition key.
-
-    Args:
-        load: The context of the table.
-        deny: The subjects.
-    """
+    """The number of rows of subjects that the log has, by kind, by partition key."""
     at = load.log.open()
     rows = load.log.read(load.spark, at.version()).filter(F.col("_kind") != CONTROL)
     found: dict[str, dict[str, int]] = {}
@@ -75,19 +63,15 @@ def rows_found(load: LoadContext, deny: DenyList) -> dict[str, dict[str, int]]:
 
 
 def table_rows_found(load: LoadContext, deny: DenyList) -> int:
-    """The number of rows of subjects that the table has; see :func:`rows_found`."""
+    """The number of rows of subjects that the table has."""
     return marked_erased(load.newest_rows(), load.table, deny).filter(F.col(IS_ERASED)).count()
 
 
 def erase_rows(load: LoadContext, deny: DenyList) -> ErasedRows:
     """Removes the rows of subjects from log and table. Repeated it does nothing more.
 
-    Args:
-        load: The context of the table, in which no load is running.
-        deny: The subjects, all of them in the deny list of the lake, and the log's barrier raised since.
-
-    Raises:
-        ConcurrentLoad: Loads committed first in every attempt.
+    No load of the table is running; all subjects are in the deny list of the lake, and the log's barrier was raised
+    since. Raises ConcurrentLoad if loads committed first in every attempt.
     """
     done = ErasedRows(rows=table_rows_found(load, deny))
     for _ in range(ATTEMPTS):
@@ -134,10 +118,9 @@ def _erase_window(load: LoadContext, window: Window, deny: DenyList) -> ErasedRo
 
 
 def _land(revision: Revision, before: WindowRecord, deny: DenyList) -> ErasedRows | None:
-    """Lands a window without the rows of subjects, and with markers of their keys; only kinds that have some change.
+    """Lands a window without the rows of subjects, and with markers of their keys; None if another load landed first.
 
-    Returns:
-        The counts; None if another load landed first.
+    Only kinds that have some change are written.
     """
     load, table, key, staged = revision.load, revision.load.table, revision.window.key, revision.staged
     former = revision.former.filter(F.col("_kind") != CONTROL)
@@ -178,10 +161,7 @@ def _keep_named(load: LoadContext, at: DeltaTable, key: str, kinds: Sequence[str
 def _merge_and_strip(load: LoadContext, window: Window, before: WindowRecord) -> bool:
     """Merges a window, and lands what was merged without markers; False if another landing came between.
 
-    Args:
-        load: The context of the table.
-        window: The window.
-        before: Its record before the erasure, with the partitions that it touches without markers.
+    ``before`` is its record before the erasure, with the partitions that it touches without markers.
     """
     call_off_merges(load, window)
     applied = apply_changes(load, (window,), app_id(load.table, window), is_again=lambda _: True)
@@ -193,7 +173,7 @@ def _merge_and_strip(load: LoadContext, window: Window, before: WindowRecord) ->
 
 
 def _call_off_all_merges(load: LoadContext, records: Mapping[str, WindowRecord]) -> None:
-    """Rejects all MERGEs that were planned before, by moving the fence of each window, and those of ranges."""
+    """Rejects all MERGEs that were planned before, by moving the fences of all windows and ranges."""
     table, least = load.table, {}
     for window in _windows(load, records):
         least[app_id(table, window)] = records[window.key].landing << INGESTION_SHIFT

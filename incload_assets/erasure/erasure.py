@@ -24,7 +24,6 @@ class Erasure:
     """The result of an erasure, or of the look at what it would do.
 
     Args:
-        kind: The kind of person.
         tables: What each table had of the person, by its name.
         traces: The files with a trace of the person: at the end, or as they are.
         removed: The old versions that were removed.
@@ -49,11 +48,7 @@ class Erasure:
         return not (self.traces.found or self.traces.unreadable)
 
     def lines(self, *, planned: bool = False) -> Iterator[str]:
-        """The result for people.
-
-        Args:
-            planned: Whether nothing was done yet.
-        """
+        """The result for people; ``planned``: nothing was done yet."""
         for name, rows in self.tables.items():
             yield (
                 f"{name}: {several(rows.rows, 'row')} of the table, {several(rows.changes, 'change')} in "
@@ -95,11 +90,7 @@ class Erasure:
 def fingerprints_of(tables: Iterable[Table], kind: str, value: str, *, create: bool = False) -> frozenset[str]:
     """The fingerprints of a person: of the identifier, and of its tokens where tables keep tokens.
 
-    Args:
-        tables: All tables.
-        kind: The kind of person.
-        value: The person's identifier, as the sources have it.
-        create: Whether to make a key on this machine if there is none.
+    ``value`` is the identifier as the sources have it; with ``create`` a key is made on this machine if there is none.
 
     Raises:
         DeclarationError: No table has persons of this kind.
@@ -114,11 +105,7 @@ def fingerprints_of(tables: Iterable[Table], kind: str, value: str, *, create: b
 
 
 def tables_of(tables: Iterable[Table], kind: str) -> list[Table]:
-    """The tables with persons of a kind.
-
-    Raises:
-        DeclarationError: There are none.
-    """
+    """The tables with persons of a kind; raises DeclarationError if there are none."""
     tables = list(tables)
     if found := [table for table in tables if table.subject is not None and table.subject.kind == kind]:
         return found
@@ -131,15 +118,7 @@ def tables_of(tables: Iterable[Table], kind: str) -> list[Table]:
 
 
 def derived_without_subject(tables: Sequence[Table], found: Sequence[Table]) -> Iterator[tuple[Table, list[str]]]:
-    """The tables derived from those with such persons, directly or not, that are not among them.
-
-    Args:
-        tables: All tables.
-        found: The tables with such persons.
-
-    Yields:
-        A table, and the names of those that it is derived from.
-    """
+    """Tables derived, directly or not, from the found ones and not among them, each with the names of its upstreams."""
     reached = {tuple(table.key.path): table.name for table in found}
     left = [table for table in tables if table not in found]
     while True:

@@ -21,13 +21,7 @@ _VERSION = re.compile(r"\.?(\d{20})\.")
 
 @dataclass(frozen=True)
 class Removed(Counts):
-    """The counts of a removal.
-
-    Args:
-        files: Number of data files.
-        size: Their size in bytes.
-        commits: Number of files of Delta's log.
-    """
+    """The counts of a removal: data files, their size in bytes, and files of Delta's log."""
 
     files: int = 0
     size: int = 0
@@ -35,13 +29,7 @@ class Removed(Counts):
 
 
 def remove_old_versions(lake: Lake, uri: str, bar: Callable[[], object]) -> Removed:
-    """Removes what the newest version of a Delta table does not use.
-
-    Args:
-        lake: The lake with the table.
-        uri: The table's URI.
-        bar: Makes a commit that rejects all commits which have begun before.
-    """
+    """Removes what a Delta table's newest version does not use; ``bar`` commits so that commits begun before fail."""
     with lake.files(uri) as files:
         listed = files_of_data(files)
         bar()
@@ -60,7 +48,7 @@ def remove_old_versions(lake: Lake, uri: str, bar: Callable[[], object]) -> Remo
 
 
 def files_of_data(files: pafs.FileSystem) -> list[pafs.FileInfo]:
-    """The Parquet files of the table, without those of Delta tables in folders below it."""
+    """The Parquet files of the table, without files of Delta tables in folders below it."""
     infos = files.get_file_info(pafs.FileSelector("", recursive=True))
     inner = {
         info.path.partition(f"/{COMMITS_FOLDER}/")[0] + "/" for info in infos if f"/{COMMITS_FOLDER}/" in info.path

@@ -1,9 +1,9 @@
-"""Traces of erased subjects in files: words whose fingerprints are those of a subject.
+"""Traces of erased subjects in files: words that have the fingerprint of a subject.
 
-Parquet files are decoded: all columns with their nested members, and the ranges in their footers. Of other files all
-bytes are read as text, decompressed if they are compressed; a file that cannot be decompressed counts as not read.
-Words are told apart as in :mod:`incload_assets.ingest.erased`. Numbers, and words of fewer than six digits, tell nobody
-apart, so they are compared in the columns that subjects are named by, and nowhere else.
+Parquet files are decoded: all columns with their nested members, and the ranges in their footers. Other files are read
+as text, all bytes, decompressed if they are compressed; a file that cannot be decompressed counts as not read. Words
+are separated as in :mod:`incload_assets.ingest.erased`. Numbers, and words of fewer than six digits, do not distinguish
+persons, so they are compared in the columns that subjects are named by, and nowhere else.
 """
 
 import hmac
@@ -34,14 +34,7 @@ _TELLS_NOBODY = re.compile(r"[0-9]{0,5}")
 
 @dataclass(frozen=True)
 class Traces:
-    """The result of a search.
-
-    Args:
-        files: Number of files read.
-        size: Their size in bytes.
-        found: Paths of files with a trace.
-        unreadable: Paths of files that could not be read, with why.
-    """
+    """The result of a search: numbers of files and bytes read, files with a trace, and files not read, with why."""
 
     files: int
     size: int
@@ -51,12 +44,7 @@ class Traces:
 
 @dataclass(frozen=True)
 class Search:
-    """The terms of a search for traces.
-
-    Args:
-        fingerprints: Fingerprints of subjects, see :func:`incload_assets.protection.erasures.fingerprint`.
-        columns: Names of the columns that subjects are named by.
-    """
+    """The fingerprints to search for, and the names of the columns that subjects are named by."""
 
     fingerprints: frozenset[str]
     columns: frozenset[str]
@@ -64,13 +52,7 @@ class Search:
     def traces(
         self, lake: Lake, paths: Iterable[str] | None = None, *, done: Callable[[int, int], None] = lambda *_: None
     ) -> Traces:
-        """Searches files of a lake.
-
-        Args:
-            lake: The lake.
-            paths: Their paths below the root; None: every file.
-            done: Hears the number of files read, and of all.
-        """
+        """Searches files (paths below the root; None: all); ``done`` receives the numbers of files read and of all."""
         is_trace = self._recogniser()
         found, unreadable, size, count = [], [], 0, 0
         with lake.files(lake.root) as files, ThreadPoolExecutor(FILES_AT_ONCE, "incload-traces") as pool:
@@ -177,12 +159,7 @@ def _ranges(footer: pq.FileMetaData) -> Iterator[str]:
 
 
 def files_with_keys(lake: Lake, fingerprints: Collection[str]) -> list[str]:
-    """The files that have keys of persons, whether the table of keys uses them or not.
-
-    Args:
-        lake: The lake.
-        fingerprints: Fingerprints of the persons.
-    """
+    """The files that have keys of persons with these fingerprints, whether the table of keys uses them or not."""
     if store_of(lake) is None:
         return []
     found, uri = [], person_keys_uri(lake)

@@ -1,4 +1,4 @@
-"""Contents of files without their compression, which is told by their first bytes, whatever their names are."""
+"""Contents of files without their compression, which their first bytes show, whatever their names are."""
 
 import bz2
 import gzip
@@ -42,28 +42,12 @@ _LAYERS = 8
 
 
 def is_parquet(start: bytes) -> bool:
-    """Returns True for the first bytes of a Parquet file.
-
-    Example:
-        >>> is_parquet(b"PAR1")
-        True
-    """
+    """Returns True for the first bytes of a Parquet file."""
     return start.startswith(b"PAR1")
 
 
 def unpacked(data: bytes) -> bytes:
-    """The content of a file without its compression.
-
-    Args:
-        data: All bytes of the file.
-
-    Raises:
-        CannotUnpack: With the format, if it is compressed in a way that is not read here, or damaged.
-
-    Example:
-        >>> unpacked(gzip.compress(b"text"))
-        b'text'
-    """
+    """The content of a file without its compression; CannotUnpack names a format that is not read here, or damaged."""
     for _ in range(_LAYERS):
         if (closed := _matching(_CLOSED, data)) is not None:
             raise CannotUnpack(f"{closed} is not read")

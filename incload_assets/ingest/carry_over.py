@@ -23,10 +23,7 @@ STAYING = (*UPSERTS, DELETE, TRUNCATE)
 
 
 def staying_rows(load: LoadContext, ingestion: Ingestion, former: DataFrame, fresh: DataFrame) -> DataFrame | None:
-    """The old rows that stay; None if by the source none do.
-
-    The old rows are validated by the present contract. Rejected rows stay rejected, because only their payload is left.
-    """
+    """The old rows that stay, validated by the present contract (rejected ones stay so); None if all are replaced."""
     table = load.table
     if (staying := _staying(load, ingestion, former, fresh)) is None:
         return None

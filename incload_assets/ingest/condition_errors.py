@@ -23,16 +23,7 @@ _OF_SQL = ("22", "42")
 
 @contextmanager
 def broken_condition_named(extracted: DataFrame, table: Table, window: str) -> Iterator[None]:
-    """Turns Spark's errors in a condition into an error that names the condition, and no value.
-
-    Args:
-        extracted: The rows of the source.
-        table: The declaration.
-        window: Partition key, for the message.
-
-    Raises:
-        DeclarationError: A condition cannot be evaluated.
-    """
+    """Turns Spark's errors in a condition into a DeclarationError that names the condition, and no value."""
     try:
         yield
     except PySparkException as error:
@@ -45,7 +36,7 @@ def broken_condition_named(extracted: DataFrame, table: Table, window: str) -> I
                     rule="it is a SQL condition on the source's columns, true or false for every row they may hold",
                     remedy="correct it; a column that the contract does not have is a text, compare it with one; "
                     "try_cast gives NULL where a value does not fit",
-                ) from None  # Spark's own words may quote a value
+                ) from None  # Spark's own text may quote a value
         raise
 
 

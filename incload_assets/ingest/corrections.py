@@ -1,6 +1,6 @@
 """Corrections: people's decisions that rejected rows are right as they are, or have other values.
 
-They are a step between extraction and validation, wherever rows are judged: at a load, a replay, a preview, and a
+They are a step between extraction and validation, wherever rows are validated: at a load, a replay, a preview, and a
 comparison with the source. So a corrected row stays as decided when its window is loaded again, as long as the source
 has the same record.
 """
@@ -17,9 +17,9 @@ from incload_assets.declaration.table import Table
 from incload_assets.platform.lake import Lake
 
 CORRECTED = "_corrected"
-"""The column that tells whether a record was fixed or accepted; only where some may be."""
+"""The column that shows whether a record was fixed or accepted; only where some may be."""
 ACCEPTED = "_accepted"
-"""The column that tells whether a record may break checks of the contract."""
+"""The column that shows whether a record may break checks of the contract."""
 _VALUES = "_values"
 _ROW = "_row_id"
 _TYPE = f"{_ROW} string, {_VALUES} map<string,string>, {ACCEPTED} boolean"
@@ -31,14 +31,9 @@ def corrections_of(lake: Lake, table: Table, keys: Iterable[str]) -> list[Decisi
 
 
 def corrected(extracted: DataFrame, corrections: Sequence[Decision]) -> DataFrame:
-    """The records with their corrections.
+    """Extracted records with their corrections; the last correction of a field counts.
 
-    Args:
-        extracted: Records as a source's ``extract`` returns them, and ``_window``.
-        corrections: The corrections of their windows, oldest first; of one field the last one counts.
-
-    Returns:
-        The records; with corrections also ``_corrected`` and ``_accepted``.
+    If there are any, the records also have ``_corrected`` and ``_accepted``.
     """
     if not corrections:
         return extracted

@@ -1,7 +1,7 @@
 """Rows of erased subjects: recognised by fingerprints, wherever rows come from.
 
 A row's subject is the value of the table's column ``subject.by``. A change that lacks it (a delete, or a change of
-other columns) is recognised by its key, where that key was erased. Of a rejected row whose subject cannot be read the
+other columns) is recognised by its key, where that key was erased. If the subject of a rejected row cannot be read, the
 words of its payload are compared.
 """
 
@@ -29,11 +29,11 @@ SEPARATORS = (
     r"[\s\"',;{}\[\]|=\\<>():]+",  # paths contain slashes
     r"\"",  # strings of JSON contain anything
 )
-"""How the words of a text are told apart, in five ways, as identifiers may contain what separates others."""
+"""How the words of a text are separated, in five ways, because identifiers may contain what separates others."""
 
 
 class Found(NamedTuple):
-    """Columns that tell whose a row is."""
+    """Columns that identify the person that a row is about."""
 
     subject: Column
     key: Column
@@ -53,11 +53,7 @@ def subject_of(table: Table) -> Found:
 def marked_erased(rows: DataFrame, table: Table, deny: DenyList, *, rejected: Column | None = None) -> DataFrame:
     """The rows, each with ``_is_erased``: whether its subject is in the deny list.
 
-    Args:
-        rows: Rows with the table's columns; for ``rejected`` also ``_payload``.
-        table: The declaration.
-        deny: The deny list.
-        rejected: Whether the words of a row's payload count, too; None: of none.
+    ``rejected`` selects rows in which the words of ``_payload`` count, too; None: none.
     """
     if not deny:
         return rows.withColumn(IS_ERASED, F.lit(False))
@@ -83,11 +79,6 @@ def fingerprints_of_keys(rows: DataFrame, table: Table, deny: DenyList) -> DataF
     """The fingerprints of keys whose rows are of erased subjects alone, in the column ``fingerprint``.
 
     Changes of such a key that lack their subject are the subject's, too. None if rows have their subject in the key.
-
-    Args:
-        rows: Rows of the log that have a key.
-        table: The declaration.
-        deny: The deny list.
     """
     of = subject_of(table)
     marked = marked_erased(rows, table, deny).withColumns({"_key": of.key, "_subject": of.subject})
@@ -102,20 +93,17 @@ def fingerprints_of_keys(rows: DataFrame, table: Table, deny: DenyList) -> DataF
 
 
 def without_erased(rows: DataFrame, table: Table, deny: DenyList, *, rejected: Column | None = None) -> DataFrame:
-    """The rows whose subject is not in the deny list; the arguments are those of :func:`marked_erased`."""
+    """The rows whose subject is not in the deny list; with the arguments of :func:`marked_erased`."""
     if not deny:
         return rows
     return marked_erased(rows, table, deny, rejected=rejected).filter(~F.col(IS_ERASED)).drop(IS_ERASED)
 
 
 def binned(rows: DataFrame, table: Table, deny: DenyList) -> DataFrame:
-    """Validated rows, of which those of erased subjects have nothing but their kind and window.
+    """Validated rows; rows of erased subjects keep nothing but their kind and window.
 
-    Args:
-        rows: Rows with the table's columns, ``_kind``, ``_reasons`` and ``_payload``; if anybody was erased also
-            ``_known_erased``, whether the source's own value tells that the person was, or NULL.
-        table: The declaration.
-        deny: The deny list.
+    If any person was erased, the rows have ``_known_erased``: whether the source's own value shows that the person
+    was erased, or NULL.
     """
     if not deny:
         return rows

@@ -20,25 +20,12 @@ def counts_by_kind(rows: DataFrame) -> dict[str, int]:
 
 
 def records_in(counts: Mapping[str, int]) -> int:
-    """The number of records of the source among rows.
-
-    Args:
-        counts: The number of rows of each kind.
-
-    Example:
-        >>> records_in({"upsert": 2, "rejected": 1, "replaced": 3})
-        3
-    """
+    """The number of records of the source among rows counted by kind; markers of replaced rows are none."""
     return sum(count for kind, count in counts.items() if kind not in NO_RECORDS)
 
 
 def without_erased_records(record: WindowRecord, erased: Mapping[str, int]) -> WindowRecord:
-    """The record of a window whose rows of erased subjects are taken away: they are in the bin *erased*.
-
-    Args:
-        record: The record of the window with these rows.
-        erased: Their number by kind.
-    """
+    """The record of a window without its rows of erased subjects, counted by kind: they are in the bin *erased*."""
     return replace(
         record,
         rejected=record.rejected - erased.get(REJECTED, 0),

@@ -32,17 +32,10 @@ CONTENTS = 2**62
 
 @dataclass(frozen=True)
 class Facts:
-    """The facts of the rows of one window.
+    """The facts of the rows of one window; see :class:`~incload_assets.change_log.window_records.WindowRecord`.
 
     Args:
-        rows: Records read.
-        rejected: Records that violate the contract.
-        skipped: Records that are no changes of this table.
-        erased: Records whose subject was erased.
         replaced: Keys that had a row removed.
-        partitions: As in :class:`~incload_assets.change_log.window_records.WindowRecord`.
-        first_sequence: As in :class:`~incload_assets.change_log.window_records.WindowRecord`.
-        content: As in :class:`~incload_assets.change_log.window_records.WindowRecord`.
         extracts: Full extracts among the rows, oldest first.
         only_skipped: Reasons why records were skipped, each once, by source, for sources without an accepted change.
         unseen: Fields used by conditions that had no value in any record of the windows read together.
@@ -85,13 +78,7 @@ class Facts:
 
 
 def facts_of(frame: DataFrame, table: Table, of: Collection[Window]) -> dict[str, Facts]:
-    """The facts of each window, by partition key.
-
-    Args:
-        frame: Validated rows of the windows, and markers.
-        table: The declaration.
-        of: The windows.
-    """
+    """The facts of each window, by partition key, from validated rows and markers."""
     rows = frame.groupBy("_window").agg(*asked(table)).head(len(of))
     nothing = Facts(partitions=[] if place_sql(table) else None)
     return {window.key: nothing for window in of} | {row["_window"]: told(row.asDict(), table) for row in rows}

@@ -33,13 +33,9 @@ MAX_SNAPSHOTS = 300
 
 @dataclass(frozen=True)
 class Extract:
-    """A full extract in a window.
+    """A full extract in a window: the numbers of accepted keys and of rejected rows, and the file of one of its rows.
 
-    Args:
-        taken: The first sequence column of its rows as a string; None for rejected rows without a value.
-        accepted: Number of keys with rows that satisfy the contract.
-        rejected: Number of rows that violate the contract.
-        file: The file of one of its rows.
+    ``taken`` is the first sequence column of its rows as a string; None for rejected rows without a value.
     """
 
     taken: str | None
@@ -55,13 +51,7 @@ class Extract:
 
 
 def extracts_of(validated: DataFrame, table: Table, windows: Sequence[str]) -> dict[str, tuple[Extract, ...]]:
-    """The full extracts in each of some windows, oldest first, computed in one aggregate.
-
-    Args:
-        validated: Rows as :func:`~incload_assets.ingest.validate.validate` returns them, and rows that stay in the log.
-        table: The declaration.
-        windows: Partition keys.
-    """
+    """The full extracts in each window, oldest first, in one aggregate over validated rows and rows that stay."""
     rejected = F.col("_kind") == REJECTED
     rows = (
         validated.filter(F.col("_is_snapshot") & ~F.col("_kind").isin(*NOT_KEPT))
@@ -82,13 +72,7 @@ def extracts_of(validated: DataFrame, table: Table, windows: Sequence[str]) -> d
 
 
 def marks_of(validated: DataFrame, table: Table, extracts: Mapping[str, Sequence[Extract]]) -> DataFrame | None:
-    """A mark for each full extract that is complete; None if there is no such extract.
-
-    Args:
-        validated: Rows, as for :func:`extracts_of`.
-        table: The declaration.
-        extracts: Full extracts by partition key.
-    """
+    """A mark for each full extract that is complete; None if there is no such extract."""
     marks = [(window, e.taken, e.file) for window, several in extracts.items() for e in _complete(several)]
     if not marks:
         return None
@@ -109,21 +93,10 @@ def marks_of(validated: DataFrame, table: Table, extracts: Mapping[str, Sequence
 def guard_snapshots(
     load: LoadContext, window: Window, extracts: Sequence[Extract], max_shrink: float, soft_delete: str | None
 ) -> None:
-    """Stops full extracts that would delete too many rows, because they are more likely truncated than correct.
+    """Stops full extracts (oldest first) that would delete too many rows: they are more likely truncated than correct.
 
     The first extract of the window is compared with the table's rows that are not newer; each other extract is compared
-    with the one before it.
-
-    Args:
-        load: The load's context.
-        window: The window to be ingested.
-        extracts: Its full extracts, oldest first.
-        max_shrink: Largest share of rows that may be missing.
-        soft_delete: Column that marks deleted rows of the table.
-
-    Raises:
-        ContractViolation: An extract has too few rows (with both counts, and how to accept it), or there are too many
-            extracts.
+    with the one before it. Too many extracts in a window are refused.
     """
     place = f"{load.table.name} {window.key}"
     if len(extracts) > MAX_SNAPSHOTS:

@@ -11,11 +11,7 @@ RECORD = "_record"
 
 
 def check_output(out: DataFrame, table: Table) -> None:
-    """Checks what a table's function returns.
-
-    Raises:
-        DeclarationError: A column is missing, unknown or of another type.
-    """
+    """Refuses the output of a table's function if a column is missing, unknown or of another type."""
     if RECORD not in out.columns:
         raise DeclarationError(
             f"{table.name}: its function returns no column {RECORD!r}",

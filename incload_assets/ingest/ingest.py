@@ -47,16 +47,8 @@ Land = Callable[..., bool]
 def ingest(load: LoadContext, ingestion: Ingestion, guard: Guard, land: Land | None = None) -> bool:
     """Replaces a window of the log, with its window record, by the source's present content in one fenced commit.
 
-    If the source has only gained files, only these are added; see :mod:`incload_assets.ingest.gains`.
-
-    Args:
-        load: The load's context.
-        ingestion: The window and its position.
-        guard: A check before the commit.
-        land: The commit; None: the usual one.
-
-    Returns:
-        Whether this ingestion was committed; False if another ingestion of the same window came first.
+    If the source has only gained files, only these are added; see :mod:`incload_assets.ingest.gains`. Returns False if
+    another ingestion of the same window came first.
 
     Raises:
         ContractViolation: Too many rows were rejected; the log keeps its old rows.
@@ -142,12 +134,7 @@ def _with_former(load: LoadContext, ingestion: Ingestion, staged: Staged, facts:
 
 @contextmanager
 def staged_rows(load: LoadContext, positions: Mapping[Window, Position]) -> Iterator[tuple[Staged, dict[str, Facts]]]:
-    """The validated and staged rows of some windows, and the facts of each; uncommitted rows are removed afterwards.
-
-    Raises:
-        IncrementalLoadError: The source has an error, or the table's function does not fit.
-        ContractViolation: Records have fields outside the contract, and the table's evolution stops at these.
-    """
+    """The validated and staged rows of some windows, and the facts of each; uncommitted rows are removed afterwards."""
     table = load.table
     with ExitStack() as held:
         try:
@@ -166,7 +153,6 @@ def staged_rows(load: LoadContext, positions: Mapping[Window, Position]) -> Iter
 def _stage(
     load: LoadContext, positions: Mapping[Window, Position], held: ExitStack, *, places: bool
 ) -> tuple[Staged, dict[str, Facts]]:
-    """Validates and stages the rows of some windows; returns them with the facts of each window."""
     table, read, seen = load.table, Observation(), Observation()
     at_source = {window.key: position for window, position in positions.items()}
     fields = (*table.columns, *table.control_fields)

@@ -13,8 +13,6 @@ class Ingestion:
     """A window to be ingested.
 
     Args:
-        window: The window.
-        position: The source's present position for the window.
         before: The window record of the ingestion that is replaced; None for the first.
         log_version: The log's version in which ``before`` was read.
         settled: Whether ``before`` is known to be reconciled and checkpointed, so that its removed keys are merged.

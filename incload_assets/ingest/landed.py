@@ -1,12 +1,12 @@
-"""Rows of the log judged by the present contract, as far as the log tells what their source delivered.
+"""Rows of the log validated by the present contract, as far as the log shows what their source delivered.
 
 Of accepted rows the log has what the table's function returned, in the types of the contract of that time, and beside
 it the fields that the contract did not declare. So
 
-- a value is judged as it is stored, converted if the contract has another type now;
+- a value is validated as it is stored, converted if the contract has another type now;
 - a column that the contract has since is taken from the rescued fields, where its source delivers texts;
 - the function is not called again, and the kind of a change stays as it is;
-- the checks of protected columns were made on values that nobody has any more, and are not made again.
+- the checks of protected columns were made on values that no longer exist anywhere, and are not made again.
 """
 
 from collections.abc import Iterable
@@ -30,16 +30,9 @@ _ROW = "_row"
 
 
 def judged_from_log(rows: DataFrame, table: Table, windows: Iterable[Window]) -> DataFrame:
-    """The rows with the reasons that each has by the present contract, empty if it is accepted.
+    """Upserts, deletes and truncates of a log with the reasons that each has by the present contract (empty: none).
 
-    Args:
-        rows: Upserts, deletes and truncates of a log, which another contract may have judged.
-        table: The declaration.
-        windows: The windows of the rows.
-
-    Returns:
-        The rows as :func:`~incload_assets.ingest.validate.validate` takes them ``beside`` others; ``_payload`` is that
-        of ``rows``.
+    The rows are returned as :func:`~incload_assets.ingest.validate.validate` takes them ``beside`` others.
     """
     stored = {field.name: field.dataType for field in rows.schema.fields if field.name in table.columns}
     taken = _with_rescued(rows, table)
@@ -89,7 +82,6 @@ def _is_snapshot(rows: DataFrame) -> Column:
 
 
 def _set_by(rows: DataFrame, table: Table, stored: Iterable[str]) -> list[Column]:
-    """The columns that each row leaves unset, as a record tells them."""
     if not table.by_column:
         return []
     none = F.array().cast("array<string>")

@@ -26,11 +26,9 @@ def is_nothing_else(rows: int, rejected: int) -> bool:
 
 
 def check_threshold(validated: DataFrame, table: Table, window: Window, rows: int, rejected: int) -> None:
-    """Stops a load whose rejected rows exceed the table's threshold.
+    """Stops a load whose rejected rows exceed the table's threshold, with the most frequent reasons.
 
-    Raises:
-        ContractViolation: With the most frequent reasons, and one place for each.
-        SourceUnreadable: The source holds other records than the declaration describes, also if all are tolerated.
+    Raises SourceUnreadable, even for tolerated rows, if the source holds other records than the declaration describes.
     """
     is_fine = is_tolerated(table, rows, rejected)
     if is_fine and not is_nothing_else(rows, rejected):
@@ -63,11 +61,7 @@ def check_threshold(validated: DataFrame, table: Table, window: Window, rows: in
 
 
 def check_unknown_fields(validated: DataFrame, table: Table) -> None:
-    """Stops a load if records have fields outside the contract; for tables with ``Evolution(unknown="stop")``.
-
-    Raises:
-        ContractViolation: With the fields, the number of their rows and the first window.
-    """
+    """Stops a load of records with fields outside the contract; for tables with ``Evolution(unknown="stop")``."""
     names = F.explode(F.map_keys(F.from_json("_rescued", "map<string,string>")))
     fields = validated.filter(F.col("_rescued").isNotNull()).select("_window", names.alias("name"))
     if table.evolution.ignore:

@@ -19,10 +19,6 @@ def required_fields(spark: SparkSession, table: Table) -> frozenset[str]:
     """Key, sequence and fields that are not nullable, without those that the table's function computes.
 
     If a change may be a delete, or leave columns unset, only key and sequence are required: it has little more.
-
-    Args:
-        spark: A session.
-        table: The declaration.
     """
     changes = table.changes
     wanted = {*(() if changes.truncate_when else table.identity), *(changes.sequence_by if table.write.ordered else ())}

@@ -30,24 +30,16 @@ _ROW, _NEW, _TYPES, _JUDGING = "_row", "_new", "_type_reasons", "_judging"
 
 @dataclass(frozen=True)
 class Rescued:
-    """Rescued values of declared columns in the rows of a window.
-
-    Args:
-        columns: The columns that have such values, in the order of the contract.
-        due: Whether a fill would change a row.
-    """
+    """Declared columns (in order) with rescued values in a window's rows, and whether a fill would change a row."""
 
     columns: tuple[str, ...]
     due: bool
 
 
 def rescued_in(former: DataFrame, table: Table, *, judged: bool) -> Rescued:
-    """The rescued values of declared columns, found in one query.
+    """The rescued values of declared columns in the log's rows of a window, found in one query.
 
-    Args:
-        former: Rows of a window, as the log has them.
-        table: The declaration.
-        judged: Whether the present code has judged the rejected rows among them already.
+    With ``judged`` the present code has validated the rejected rows among them already.
     """
     names = [name for name in table.columns if name not in table.identity]
     rows = _taken(former.filter(is_fillable(table) & F.col("_rescued").isNotNull()), table, names)
@@ -64,7 +56,7 @@ def rescued_in(former: DataFrame, table: Table, *, judged: bool) -> Rescued:
 
 
 def is_fillable(table: Table) -> Column:
-    """True if a row has no record that could be judged again: it is accepted, or a fill has rejected it."""
+    """True if a row has no record that could be validated again: it is accepted, or a fill has rejected it."""
     good = F.col("_kind").isin(*UPSERTS, DELETE, TRUNCATE)
     return F.col("_payload").isNull() & (good | _was_accepted(table))
 
@@ -83,15 +75,10 @@ def _was_accepted(table: Table) -> Column:
 
 
 def filled(rows: DataFrame, table: Table, names: Sequence[str]) -> DataFrame:
-    """The rows with columns filled from rescued fields, judged by the contract.
+    """Rows of the log (if :func:`is_fillable`) with columns filled from rescued fields, validated by the contract.
 
     A row whose value cannot become the declared type, or breaks a check, is rejected; it keeps its rescued fields, and
     can be filled again when the contract fits. A delete keeps a value that does not fit among its rescued fields.
-
-    Args:
-        rows: Rows of the log, for which :func:`is_fillable` holds.
-        table: The declaration.
-        names: The columns.
 
     Returns:
         The columns of the log except for window records; ``_reasons`` is not empty for rows to be rejected.
@@ -135,11 +122,6 @@ def uses_of(rows: DataFrame, table: Table, names: Sequence[str]) -> list[str]:
     """The columns that the table's function makes of rescued values, otherwise than by passing them on.
 
     The function is called twice, with the values and without them: a column that then differs is made of them.
-
-    Args:
-        rows: As for :func:`filled`.
-        table: The declaration.
-        names: The columns to be filled.
     """
     typed, record = filled(rows.filter(F.col("_rescued").isNotNull()), table, names), F.col(RECORD)
     nothing = [F.lit(None).cast("string").alias(name) for name in table.control_fields]
@@ -165,7 +147,6 @@ def uses_of(rows: DataFrame, table: Table, names: Sequence[str]) -> list[str]:
 
 
 def _plain(value: Column, table: Table, name: str) -> Column:
-    """A value that can be compared."""
     return as_text(value, kind) if isinstance(kind := table.type_of(name), NESTED) else value
 
 
@@ -174,10 +155,7 @@ def _part_of(contract: Contract, names: Collection[str]) -> Contract:
 
 
 def _taken(rows: DataFrame, table: Table, names: Sequence[str]) -> DataFrame:
-    """Rows as ``_row``; the rescued fields of some names as ``_raw``, their values as ``_new``, others as ``_rescued``.
-
-    Rescued fields are read as a JSON source reads its records.
-    """
+    """Rows as ``_row``; rescued fields of some names as ``_raw``, their values as ``_new``, others as ``_rescued``."""
     part, types = _part_of(table.contract, names), _texts(names)
     row = F.struct(*map(col, rows.columns)).alias(_ROW)
     records = json_records(rows.select(F.col("_rescued").alias("value"), "_source", row), list(names), _ROW)

@@ -9,17 +9,7 @@ from incload_assets.sources.postgres.errors import read_failure
 
 
 def read_error(table_name: str, error: BaseException, source: str = "its source") -> IncrementalLoadError | None:
-    """The error for an exception of an action over extracted rows; None if the exception is not about the source.
-
-    Args:
-        table_name: For messages.
-        error: The exception of the action.
-        source: The source, for errors of a database or of Kafka.
-
-    Example:
-        >>> read_error("orders", ValueError("x")) is None
-        True
-    """
+    """The error for an exception of an action over extracted rows; None if the exception is not about the source."""
     if not isinstance(error, PySparkException):
         return None
     text = str(error)

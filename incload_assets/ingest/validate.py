@@ -49,12 +49,8 @@ def validate(
 
     Args:
         extracted: Records as a source's ``extract`` returns them, and ``_window``, the partition key of each row.
-        table: The declaration.
-        windows: The windows of the records.
         places: Whether to search for keys in two partitions; not needed if the caller has excluded them.
         beside: Accepted rows of the log that are in the windows, too, and may collide with the records.
-        corrections: People's corrections of rejected rows in the windows.
-        deny: The erased subjects that concern the table.
 
     Returns:
         One row per record, and per row of ``beside``: the table's columns, ``_kind`` (upsert, moved, delete, truncate,
@@ -78,13 +74,7 @@ def validate(
 
 
 def with_reasons(typed: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> DataFrame:
-    """Typed rows with the reasons that each has by itself, as ``beside`` of :func:`validate` takes them.
-
-    Args:
-        typed: The table's columns, and ``_record``, which is carried through the function.
-        table: The declaration.
-        windows: The windows of the rows.
-    """
+    """Typed rows with the reasons that each has by itself, as ``beside`` of :func:`validate` takes them."""
     return _with_reasons(typed, table, windows, NOBODY, may_be_corrected=False)
 
 
@@ -149,11 +139,7 @@ def _typed(extracted: DataFrame, table: Table) -> DataFrame:
 
 
 def rescued_with(nested: Column | None) -> Column:
-    """Fields rescued by the source, and nested values that the contract declares partly, as one JSON object.
-
-    Args:
-        nested: The nested values, as a JSON object; None if no row can have any.
-    """
+    """Fields rescued by the source, and nested values declared partly (None: no row has any), as one JSON object."""
     flat = F.col("_rescued")
     if nested is None:
         return flat
@@ -168,7 +154,6 @@ def _condition(sql: str | None) -> Column:
 def _with_reasons(
     out: DataFrame, table: Table, windows: Iterable[LoadWindow], deny: DenyList, *, may_be_corrected: bool
 ) -> DataFrame:
-    """Rows with their kind, and the reasons of the contract and the write strategy."""
     record = F.col(RECORD)
     kind = record.getField("_kind")
     malformed = record.getField("_malformed")

@@ -34,10 +34,7 @@ from incload_assets.writes.plan import PENDING, MergePlan, entry
 def column_plan(load: LoadContext, at: ReadView, *, soft_delete: str | None) -> MergePlan:
     """The merge plan for the keys of a read view's windows; for all keys if a truncate was added or withdrawn.
 
-    Args:
-        load: The load's context.
-        at: The read view.
-        soft_delete: Column that marks rows whose newest change is a deletion; None: such rows are deleted.
+    ``soft_delete`` marks rows whose newest change is a deletion; None: such rows are deleted.
     """
     table = load.table
     changes = load.changes(at)
@@ -65,7 +62,6 @@ def column_plan(load: LoadContext, at: ReadView, *, soft_delete: str | None) -> 
 
 
 def _keys(changes: DataFrame, here: DataFrame, table: Table) -> DataFrame:
-    """The keys affected by the windows, with the window."""
     place, has_key = [*map(col, table.identity), F.col("_window")], col(table.identity[0]).isNotNull()
     keys = here.filter(F.col("_kind").isin(*UPSERTS, DELETE, REPLACED) & has_key).select(*place)
     if table.changes.empties:  # a marker without a key represents a withdrawn truncate
@@ -190,7 +186,6 @@ def _rank(known: Column) -> Column:
 
 
 def _actions(load: LoadContext, at: ReadView, keys: DataFrame, states: DataFrame) -> DataFrame:
-    """The states of the keys compared with the table's rows, and the actions."""
     table, identity = load.table, list(load.table.identity)
     rows = load.rows(at, near=True)
     if not table.changes.empties:  # a truncate affects more keys than the windows have rows
@@ -212,7 +207,6 @@ def _actions(load: LoadContext, at: ReadView, keys: DataFrame, states: DataFrame
 
 
 def _ledger(here: DataFrame, actions: DataFrame, table: Table) -> DataFrame:
-    """The ledger: counts of the changes per key and window, by the state of the key."""
     place = [*table.identity, "_window"]
     mine = (
         here.alias("log")

@@ -23,11 +23,9 @@ def commit_note(at: ReadView) -> str:
 
 @dataclass(frozen=True)
 class MergesNoted:
-    """The merges in the commits that Delta still keeps of a table.
+    """The merges in the commits that Delta still keeps: first and last partition key of each, by run.
 
-    Args:
-        merges: First and last partition key of each merge, by run.
-        since: The time since which all commits are kept; None: none was removed.
+    All commits since ``since`` are kept; None: none was removed.
     """
 
     merges: Mapping[str, Sequence[tuple[str, str]]]

@@ -184,7 +184,6 @@ _CONTENT = "sum(CAST(_h AS DECIMAL(28,0)))"
 
 
 def _sets(rows: DataFrame) -> DataFrame:
-    """The sets of each group, by window."""
     sets = rows.groupBy("_group", "_window", "_place", "_is_delete")
     counted = sets.agg(F.count(F.lit(1)).alias("_rows"), F.expr(_CONTENT).alias("_content"))
     return counted.select("_group", "_window", "_rows", _order("_place", "_is_delete").alias("_order"))
@@ -233,7 +232,6 @@ def _actions(groups: DataFrame, history: DataFrame, table: "Table") -> DataFrame
 
 
 def _ledger(state: DataFrame, *, full: bool) -> DataFrame:
-    """The ledger: counts of rows per group and window."""
     in_effect = F.coalesce(F.col("_mine") == _right(full=full), F.lit(False)) & ~F.col("_pending")
     present = in_effect & F.col("_seen").isNotNull()
     applied = F.when(in_effect, F.col("_top")).otherwise(0)

@@ -31,7 +31,7 @@ class Fold(Strategy):
     - Every row of a window is a contribution to its key. A window that is ingested again contributes only its present
       rows; a key without contributions has no row.
     - Columns in ``sums``, ``mins`` and ``maxes`` are aggregated; NULLs are ignored, and NULLs alone give NULL. All
-      other columns are those of the contribution with the greatest sequence (NULL is older than any value; of equal
+      other columns come from the contribution with the greatest sequence (NULL is older than any value; of equal
       ones a hash of the content decides).
     - The contract validates contributions, not the aggregated row. A sum that is out of its type's range fails the
       load.

@@ -94,6 +94,5 @@ class FullReload(Strategy):
         return replace_content(load, at, plan, self._rows(load, at, newest))
 
     def _rows(self, load: LoadContext, at: ReadView, window: str) -> DataFrame:
-        """The accepted rows of a window."""
         rows = load.log.read(load.spark, at.log_version, [window]).filter(F.col("_kind") == UPSERT)
         return rows.select(*(col(name) for name in load.table.columns))

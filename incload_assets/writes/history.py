@@ -124,7 +124,7 @@ class History(Strategy):
             taken[name.lower()] = f"so is write.{field}"
 
     def tracked(self, columns: Sequence[str], changes: Changes) -> tuple[str, ...]:
-        """The columns whose change makes a version, among those of the contract."""
+        """The columns of the contract whose change makes a version."""
         if self.track is not None:
             return tuple(self.track)
         return tuple(c for c in columns if c not in changes.keys and c not in changes.sequence_by)

@@ -22,16 +22,10 @@ _INFERENCE = "spark.sql.constraintPropagation.enabled"
 
 
 def links_of(changes: DataFrame, truncates: DataFrame | None, table: Table) -> DataFrame:
-    """The moves in the log.
+    """The moves in the log; ``truncates`` are its rows that delete everything older, None if there are none.
 
-    Args:
-        changes: The log.
-        truncates: The log's rows that delete everything older; None if there are none.
-        table: The declaration.
-
-    Returns:
-        ``_from`` and ``_to``, the old and the new key, as structs; ``_at``, struct of the sequence; ``_order``, order
-        of the upsert; ``_floor``, order of the last deletion of the old key before the move, NULL if there is none.
+    Columns: ``_from`` and ``_to``, the old and the new key, as structs; ``_at``, struct of the sequence; ``_order``,
+    order of the upsert; ``_floor``, order of the old key's last deletion before the move, NULL if there is none.
     """
     ordered = changes.filter(F.col("_kind").isin(MOVED, DELETE)).alias("log")
     ordered = ordered.select("_kind", _key(table, "log"), log_order(table).alias("_order"))
@@ -55,14 +49,10 @@ def links_of(changes: DataFrame, truncates: DataFrame | None, table: Table) -> D
 
 
 class Moves:
-    """The moves of a log, followed from some keys.
+    """The moves of a log (as :func:`links_of` returns them), followed from some keys.
 
     Each step is a local checkpoint: a plan that joins the log again for each move of a row fills the server's heap
     at some twenty moves. Spark releases a checkpoint once no plan refers to it.
-
-    Args:
-        links: The moves, as :func:`links_of` returns them.
-        table: The declaration.
     """
 
     def __init__(self, links: DataFrame, table: Table) -> None:
@@ -89,13 +79,8 @@ class Moves:
     def inherited(self, changes: DataFrame, keys: DataFrame) -> DataFrame | None:
         """The changes that the keys inherit from former keys of their rows; None if there are none.
 
-        Args:
-            changes: The log.
-            keys: The keys of the plan.
-
-        Returns:
-            The table's columns, with the identity of the heir; ``_kind``, ``_unset``, ``_order`` as in the log;
-            ``_path``, orders of the moves that brought the change to the heir, newest first.
+        They have the identity of the heir, and ``_path``, orders of the moves that brought the change to the heir,
+        newest first. Other columns are as in the log.
         """
         of_heir = [F.col("links._from"), F.col("links._at"), F.col("links._floor")]
         is_before = (
@@ -168,5 +153,4 @@ def _key(table: Table, alias: str | None = None) -> Column:
 
 
 def _sequence(order: Column, table: Table) -> Column:
-    """The sequence in an order."""
     return F.struct(*(order.getField(f"s{i}").alias(f"s{i}") for i in range(len(table.changes.sequence_by))))

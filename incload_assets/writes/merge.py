@@ -135,10 +135,7 @@ class Merge(Strategy):
         return T.StructType([*contract.schema.fields, T.StructField(self.soft_delete, T.BooleanType(), True, comment)])
 
     def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
-        """The merge plan by the newest change of each key, or of each of its columns.
-
-        See :mod:`incload_assets.writes.row_fold` and :mod:`incload_assets.writes.column_fold`.
-        """
+        """The merge plan by the newest change of each key, or of each of its columns."""
         changes = load.table.changes
         concerns_all = changes.empties and (full or at.empties or at.replaced)
         if self.reads_windows(changes) and not concerns_all:

@@ -45,13 +45,10 @@ def fence_number(at: ReadView) -> int:
 
 
 def merge(load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
-    """Executes a plan in one commit; without pending actions the commit has only the fence.
+    """Executes a plan in one commit; None if another load committed first, so that a new plan is needed.
 
-    The plan's ``valid`` is evaluated on the rows that the MERGE itself reads, which may be newer than those of the
-    plan's read view.
-
-    Returns:
-        The rows changed; None if another load committed first, so that a new plan is needed.
+    Without pending actions the commit has only the fence. The plan's ``valid`` is evaluated on the rows that the MERGE
+    itself reads, which may be newer than the plan's read view.
     """
     pending, held = plan.actions.filter(F.col("_action").isin(*PENDING)), CachedFrame()
     one_file = place_sql(load.table) is None or (at.partitions is not None and len(at.partitions) <= 1)
@@ -82,11 +79,7 @@ def merge(load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
 
 
 def bare_merge_fence(load: LoadContext, app_id: str) -> None:
-    """Commits only a fence to the table, with a number above all earlier ones, to reject commits with a lower number.
-
-    Raises:
-        ConcurrentLoad: Other loads kept moving the fence.
-    """
+    """Commits only a fence above all earlier ones, so that commits with a number below it are rejected."""
 
     def send(number: int) -> None:
         nothing = f"MERGE INTO {load.lake.sql_name(load.uri)} AS t USING (SELECT 1 WHERE false) AS s ON false"

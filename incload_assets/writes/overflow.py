@@ -17,13 +17,7 @@ _OVERFLOW = "a sum is beyond the type of column {}"
 
 
 def sum_of(table: Table, name: str, alias: str) -> Column:
-    """The sum of a column in the column's type. On overflow Spark raises an error that :func:`overflow_named` parses.
-
-    Args:
-        table: The declaration.
-        name: Name of the column.
-        alias: Alias of the frame.
-    """
+    """The sum of a column in its type. On overflow Spark raises an error that :func:`overflow_named` parses."""
     column, kind = col(name, alias), table.type_of(name)
     beyond = F.raise_error(F.lit(_OVERFLOW.format(table.columns.index(name)))).cast(kind)
     return F.when(F.count(column) > 0, F.coalesce(F.try_sum(column).try_cast(kind), beyond))
@@ -31,15 +25,7 @@ def sum_of(table: Table, name: str, alias: str) -> Column:
 
 @contextmanager
 def overflow_named(table: Table, where: str) -> Iterator[None]:
-    """Turns Spark's error for an overflowing sum in a block into one that names the column.
-
-    Args:
-        table: The declaration.
-        where: Table and partition, for the message.
-
-    Raises:
-        ContractViolation: A sum overflows the type of its column.
-    """
+    """Turns Spark's error for an overflowing sum into a ContractViolation that names the column."""
     try:
         yield
     except PySparkException as error:

@@ -104,7 +104,6 @@ class Overwrite(Strategy):
 
 
 def _wanted(load: LoadContext, at: ReadView) -> DataFrame:
-    """The accepted rows of the windows."""
     return load.window_changes(at).filter(F.col("_window").isin(*at.controls) & (F.col("_kind") == UPSERT))
 
 

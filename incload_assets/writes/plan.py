@@ -47,14 +47,7 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True)
 class Merged(Counts):
-    """Row counts of commits to the table, from Delta's commit metrics.
-
-    Args:
-        inserted: Rows inserted.
-        updated: Rows updated.
-        deleted: Rows deleted.
-        rewrites: Number of commits that replaced a part of the table as a whole.
-    """
+    """Row counts of commits, by Delta's metrics; ``rewrites`` counts commits that replaced a part as a whole."""
 
     inserted: int = 0
     updated: int = 0
@@ -73,10 +66,6 @@ def entry(window: Column | None = None, **values: Column) -> list[Column]:
         window: The window's key; default the column ``_window``.
         values: Values by name without the underscore: ``NUMBERS``, as numbers or as conditions that count one, and
             ``HASHES``. A number that is NULL or missing counts zero; a hash that is missing is NULL.
-
-    Example:
-        >>> len(entry(F.lit("2026-01-01"), keys=F.lit(1)))  # doctest: +SKIP
-        10
     """
     assert values.keys() <= {*NUMBERS, *HASHES}, values.keys()
     zero, nothing = F.lit(0).cast("long"), F.lit(None).cast("long")

@@ -36,13 +36,9 @@ _LAST_COMMIT = "spark.databricks.delta.lastCommitVersionInSession"
 
 
 def content_plan(table: Table, wanted: DataFrame, present: DataFrame, *, in_effect: bool = True) -> MergePlan:
-    """The merge plan that replaces the present rows by the wanted ones; rows may occur several times.
+    """The merge plan that replaces the present rows by the wanted ones (with ``_window``), repeated rows included.
 
-    Args:
-        table: The declaration.
-        wanted: The correct rows: ``_window`` and the table's columns.
-        present: The rows of the table, with the same columns.
-        in_effect: Whether the wanted rows are those of the windows themselves, and count as applied.
+    ``in_effect``: the wanted rows are the windows' own, and count as applied.
     """
     keys = ["_window", "_id"]
     both = _counted(wanted, table, "wanted").join(_counted(present, table, "present"), keys, "full")
@@ -84,17 +80,10 @@ def _repeated(action: str, times: Column) -> Column:
 def replace_content(
     load: LoadContext, at: ReadView, plan: MergePlan, wanted: DataFrame, where: str | None = None
 ) -> Merged | None:
-    """Replaces a part of the table in one fenced commit; if no row differs, only the fence is committed.
+    """Replaces a part of the table by all rows that it should have, in one fenced commit, by a :func:`content_plan`.
 
-    Args:
-        load: The load's context.
-        at: The plan's read view.
-        plan: The plan, as :func:`content_plan` returns it.
-        wanted: All rows that the part should have, with the table's columns.
-        where: The part, as a SQL condition with literals; None: the whole table.
-
-    Returns:
-        The rows inserted and deleted; None if another load committed first, so that a new plan is needed.
+    If no row differs, only the fence is committed. ``where`` is a SQL condition with literals; None: the whole table.
+    Returns None if another load committed first, so that a new plan is needed.
     """
     pending = plan.actions.filter(F.col("_action").isin(*PENDING))
     counts = {row["_action"]: row["count"] for row in pending.groupBy("_action").count().head(len(PENDING))}
@@ -106,17 +95,7 @@ def replace_content(
 
 
 def fenced_overwrite(load: LoadContext, at: ReadView, rows: DataFrame, where: str | None) -> bool:
-    """Replaces a part of the table in one fenced commit.
-
-    Args:
-        load: The load's context.
-        at: The plan's read view.
-        rows: All rows that the part should have.
-        where: The part, as a SQL condition with literals; None: the whole table.
-
-    Returns:
-        Whether it was committed; False if another load committed first.
-    """
+    """Replaces the rows of ``where`` (None: all) in one fenced commit; False if another load committed first."""
     writer = rows.write.format("delta").mode("overwrite").option("userMetadata", commit_note(at))
     writer = writer.option("txnAppId", at.app_id).option("txnVersion", fence_number(at))
     if where is not None:
@@ -141,11 +120,9 @@ of 5 % of 20,000 to 200,000 rows takes as long either way, of 20 % a tenth less,
 def pays(at: ReadView) -> bool:
     """True if rewriting the partitions that a plan touches is faster than a MERGE.
 
-    An unpartitioned table counts as one partition.
-
     A rewrite pays if the partitions are empty: a MERGE would copy all changes only to match none of them. Otherwise it
-    pays for a single partition if all changes of the window are newer than its rows, and numerous. It does not pay if
-    the table has a change feed, which would then contain every row.
+    pays for a single partition (or unpartitioned table) if all changes of the window are newer than its rows, and
+    numerous. It does not pay if the table has a change feed, which would then contain every row.
     """
     if at.replaced or at.feeds:
         return False
@@ -158,11 +135,7 @@ def pays(at: ReadView) -> bool:
 
 
 def rewrite(load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
-    """Executes a plan in one commit that replaces the partitions it touches.
-
-    Returns:
-        The rows changed; None if another load committed first, so that a new plan is needed.
-    """
+    """Executes a plan in one commit that replaces the partitions it touches; None if another load committed first."""
     part = touched_sql(load.table, at.partitions)
     counts = Observation()
     rows = load.spark.read.format("delta").load(load.lake.spark_uri(load.uri))

@@ -38,25 +38,19 @@ KEPT_ROWS = 1_000_000
 
 
 def fold_plan(load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
-    """The merge plan for the keys of a read view's windows.
+    """The merge plan for the keys of a read view's windows; keys that had a row removed, or all if ``full``, in full.
 
     A window whose changes are all newer than the table's rows (see :mod:`incload_assets.delta.statistics`) is not
     compared before its MERGE, which compares each row anyway. This saves two of three reads of the table.
 
-    Args:
-        load: The load's context.
-        at: The read view.
-        full: Whether to fold every key in full; otherwise only keys that had a row removed.
+    The actions have the columns of every plan, and:
 
-    Returns:
-        The plan. Its actions have the columns of every plan, and:
-
-        - ``_action``: for rows that the MERGE leaves alone same (the window's newest change is in effect), stale (a
-          newer change is in effect) or unknown;
-        - ``_order``, ``_seen``: order of the deciding change, and of the table's row;
-        - ``_mine_order``: order of the window's newest change of the key, NULL if the window no longer has one;
-        - ``_full``: whether the key was folded in full;
-        - ``_rows``, ``_distinct``: number of changes of the key in the window, and how many of them differ.
+    - ``_action``: for rows that the MERGE leaves alone same (the window's newest change is in effect), stale (a newer
+      change is in effect) or unknown;
+    - ``_order``, ``_seen``: order of the deciding change, and of the table's row;
+    - ``_mine_order``: order of the window's newest change of the key, NULL if the window no longer has one;
+    - ``_full``: whether the key was folded in full;
+    - ``_rows``, ``_distinct``: number of changes of the key in the window, and how many of them differ.
     """
     table = load.table
     changes = load.changes(at) if full or at.replaced else load.window_changes(at)
@@ -204,7 +198,6 @@ def _is_gone(order: Column) -> Column:
 
 
 def _compared(wanted: DataFrame, present: DataFrame, table: Table) -> DataFrame:
-    """Determines the action per key."""
     both = wanted.join(present, list(table.identity), "left")
     order = F.col("_order")
     gone, absent = _is_gone(order), F.col("_seen").isNull()

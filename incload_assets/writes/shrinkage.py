@@ -31,18 +31,8 @@ def guard_shrinkage(
     """Stops a full extract that has lost too many rows, because it is more likely truncated than correct.
 
     The extract is compared with the earlier ingestion of its window; for a new window, with the extract of the window
-    before it; if there is none, with the table. An extract older than an ingested one is accepted, as it removes no
-    rows.
-
-    Args:
-        load: The load's context.
-        ingestion: The ingestion of the extract.
-        facts: The facts of its rows.
-        max_shrink: Largest share of the rows that may be missing; 1: all.
-        scope: SQL condition for the table's rows that the extract covers; None: all.
-
-    Raises:
-        ContractViolation: With both counts, and how to accept the extract.
+    before it; if there is none, with the table's rows in ``scope`` (a SQL condition; None: all). An extract older than
+    an ingested one is accepted, as it removes no rows.
     """
     table, window = load.table, ingestion.window
     ingested = ingested_windows(load, ingestion.log_version)

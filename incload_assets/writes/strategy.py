@@ -28,39 +28,24 @@ class Strategy(Write, ABC):
     def decisive(self, table: Table, changes: DataFrame, controls: Mapping[Window, WindowRecord]) -> DataFrame:
         """The changes of some windows that the table depends on; compaction may remove the others from the log.
 
-        Changes of other windows may come and go, so a change must not be omitted because of them.
-
-        Args:
-            table: The declaration.
-            changes: Rows of the log: all changes of the windows.
-            controls: The windows, oldest first, with their window records.
+        Changes of other windows may come and go, so a change must not be omitted because of them. ``changes`` are all
+        changes of the windows; ``controls`` has the windows oldest first.
         """
         return changes
 
     def guard(self, load: LoadContext, ingestion: Ingestion, facts: Facts) -> None:
-        """Checks an ingestion before it is committed to the log.
-
-        Raises:
-            ContractViolation: The rows must not be ingested; the log keeps its old rows.
-        """
+        """Checks an ingestion before it is committed to the log; a ContractViolation leaves the log's old rows."""
 
     @abstractmethod
     def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
         """The merge plan for the windows of a read view.
 
-        Args:
-            load: The load's context.
-            at: The read view: versions to read, and the windows (``at.controls``).
-            full: Whether to compute the rows from the log alone, without trusting the table's present rows.
+        With ``full`` the rows are computed from the log alone, without trusting the table's present rows.
         """
 
     @abstractmethod
     def apply(self, load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
-        """Executes a plan in one commit with the read view's fence, even if the plan changes nothing.
-
-        Returns:
-            The rows changed; None if another load committed first, so that a new plan is needed.
-        """
+        """Executes a plan, even an empty one, in one fenced commit; None if another load committed first."""
 
 
 def strategy_of(table: Table) -> Strategy:

@@ -34,13 +34,9 @@ WORTH_HOLDING_BYTES = 16 * 2**20
 
 @dataclass(frozen=True)
 class VersionColumns:
-    """The columns that make a row a version.
+    """The columns that make a row a version: its period ``[valid_from, valid_to)``, and whether it is open.
 
-    Args:
-        valid_from: Name of the column with the start of a version.
-        valid_to: Name of the column with its end, exclusive.
-        is_current: Name of the boolean column that marks the open version of a key.
-        tracked: Columns whose change makes a version.
+    A change of a column in ``tracked`` makes a version.
     """
 
     valid_from: str
@@ -50,17 +46,10 @@ class VersionColumns:
 
 
 def version_plan(load: LoadContext, at: ReadView, names: VersionColumns, *, full: bool) -> MergePlan:
-    """The merge plan for the versions of a read view's keys, compared with the table's.
+    """The merge plan for the versions of a read view's keys; if ``full``, without trusting the table's present rows.
 
-    Args:
-        load: The load's context.
-        at: The read view.
-        names: Names and tracked columns.
-        full: Whether to fold in full, without trusting the table's present rows.
-
-    Returns:
-        The plan. Its actions have the columns of every plan, the additional ``_action`` unknown; ``_window``, one of
-        the windows with the key; ``_seen``, hash of the table's row, which must be unchanged at the MERGE.
+    Its actions have the columns of every plan, the additional ``_action`` unknown; ``_window``, one of the windows with
+    the key; ``_seen``, hash of the table's row, which must be unchanged at the MERGE.
     """
     table, keys = load.table, list(load.table.identity)
     changes = load.changes(at)
@@ -175,7 +164,6 @@ def _versions(stretches: DataFrame, table: Table, names: VersionColumns) -> Data
 
 
 def _compared(wanted: DataFrame, present: DataFrame, table: Table, names: VersionColumns) -> DataFrame:
-    """Wanted and present versions joined, with the action that corrects the table."""
     seen = present.alias("t").select(
         *(col(name, "t") for name in table.identity),
         col(names.valid_from, "t").alias("_from"),
@@ -209,7 +197,6 @@ def _compared(wanted: DataFrame, present: DataFrame, table: Table, names: Versio
 
 
 def _ledger(actions: DataFrame, here: DataFrame, table: Table) -> DataFrame:
-    """The ledger: the newest change of a moment is applied, the others are stale."""
     shown = (F.col("_action") == "same") & F.col("_seen").isNotNull()
 
     def of_window(count: Column) -> Column:

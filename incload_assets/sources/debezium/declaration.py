@@ -31,18 +31,7 @@ _TYPES_OF_ENCODINGS: Mapping[str, tuple[type[T.DataType], ...]] = {
 def check_events(
     declared: Declared, keys: Sequence[str], encodings: Mapping[str, str], *, unavailable: str, whole_before: bool
 ) -> None:
-    """Checks that a table's declaration fits the events.
-
-    Args:
-        declared: The table's declaration.
-        keys: Keys of the source.
-        encodings: Encodings of the source.
-        unavailable: The source's text for unavailable values.
-        whole_before: Whether a delete has all columns of the row (REPLICA IDENTITY FULL).
-
-    Raises:
-        DeclarationError: A name does not exist, or the declared keys, order or deletes differ from those of the events.
-    """
+    """Checks that a declaration fits the events; ``whole_before``: deletes have all columns (REPLICA IDENTITY FULL)."""
     table_name, contract = declared.table_name, declared.contract
     for name in keys:
         if name not in contract.names:
@@ -94,7 +83,6 @@ def _check_encodings(declared: Declared, encodings: Mapping[str, str]) -> None:
 
 
 def _check_changes(declared: Declared, keys: Sequence[str], unavailable: str, *, whole_before: bool) -> None:
-    """Checks the changes of a table that is kept row by row."""
     table_name = declared.table_name
     use_changes = "write changes=events.changes(), for events = Debezium(...)"
     if set(declared.keys) != set(keys):

@@ -30,20 +30,14 @@ BOUNDARY = r'^\{"data_collections":.*,"event_count":(null|\d+),"id":".*","status
 
 
 def taken_apart(events: DataFrame, table_name: str, keep: Sequence[str], others: Sequence[str]) -> DataFrame:
-    """The parsed events.
+    """The parsed events, which have ``ENVELOPE``, ``PAYLOAD`` and ``keep`` in ``_raw``.
 
-    Args:
-        events: Events with ``ENVELOPE``, ``PAYLOAD`` and ``keep`` in ``_raw``.
-        table_name: The table whose rows are read, ``schema.table``.
-        keep: Fields to pass on.
-        others: Columns beside ``_raw`` to pass on.
-
-    Returns:
-        A frame with ``others`` and ``PSEUDO_FIELDS``, and these columns, whose names begin with two underscores:
-        ``keep``; ``ENVELOPE`` as JSON text; ``connector``; ``table`` (``schema.table``, NULL if one is missing);
-        ``own`` (whether the event is of the table to read); ``rest`` (a record without an envelope, as JSON text);
-        ``skipped`` of the events' source; ``row`` and, for updates, the former row ``old``, as maps of variants (NULL
-        in events of other tables); ``types``, from a column to ``struct<encoding, scale>`` by the event's schema.
+    ``table_name`` is the ``schema.table`` whose rows are read. The result has ``others``, ``PSEUDO_FIELDS``, and these
+    columns, whose names begin with two underscores: ``keep``; ``ENVELOPE`` as JSON text; ``connector``; ``table``
+    (``schema.table``, NULL if one is missing); ``own`` (whether the event is of the table to read); ``rest`` (a record
+    without an envelope, as JSON text); ``skipped`` of the events' source; ``row`` and, for updates, the former row
+    ``old``, as maps of variants (NULL in events of other tables); ``types``, from a column to
+    ``struct<encoding, scale>`` by the event's schema.
     """
     return _with_schema(_with_facts(_with_envelope(events, keep, others), table_name))
 
@@ -65,10 +59,7 @@ def _with_envelope(events: DataFrame, keep: Sequence[str], others: Sequence[str]
 
 
 def _with_facts(events: DataFrame, own_table: str) -> DataFrame:
-    """Adds the pseudo fields, the table's columns, and ``__row`` and ``__old`` as maps of variants.
-
-    ``__old`` is the row before an update. Both maps are NULL in events of other tables.
-    """
+    """Adds the pseudo fields, the table's columns, and ``__row`` and ``__old``, see :func:`taken_apart`."""
     own_schema, _, own_name = own_table.partition(".")
     own = (_fact("schema") == own_schema) & (_fact("table") == own_name)
     row = F.when(F.col("__op") == "d", F.col("__before")).otherwise(F.col("__after"))
@@ -130,12 +121,7 @@ def _with_schema(events: DataFrame) -> DataFrame:
 
 
 def member(image: str, name: str) -> Column:
-    """The text of a member of a map of variants.
-
-    Args:
-        image: Name of the column with the map.
-        name: Name of the member.
-    """
+    """The text of a member of a map of variants; ``image`` is the name of the map's column."""
     return F.try_variant_get(F.try_element_at(image, F.lit(name)), "$", "string")
 
 

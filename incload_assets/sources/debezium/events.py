@@ -24,7 +24,6 @@ class Reading:
     """Parameters of the conversion of events to rows.
 
     Args:
-        table: The table whose events are changes, ``schema.table``.
         keys: The columns that every delete has.
         whole_before: Whether a delete has all columns of the row (REPLICA IDENTITY FULL).
         unavailable: The text that stands for an unavailable value.
@@ -51,11 +50,8 @@ class Reading:
 def table_rows(events: DataFrame, fields: Sequence[str], reading: Reading, *keep: str) -> DataFrame:
     """The rows of a table, one per event, with the columns of ``Source.extract``.
 
-    Args:
-        events: The rows that the source of the events extracts: ``ENVELOPE``, ``PAYLOAD`` and ``keep``.
-        fields: Names of the members of ``_raw``: columns of the table, ``PSEUDO_FIELDS``, or of ``keep``.
-        reading: Parameters of the conversion.
-        keep: Fields of the events' source to pass on.
+    ``fields`` names members of ``_raw``: columns of the table, ``PSEUDO_FIELDS``, or of ``keep``, fields of the events'
+    source to pass on. The events have ``ENVELOPE``, ``PAYLOAD`` and ``keep``.
     """
     others = [name for name in events.columns if name.startswith("_") and name not in ("_raw", PRESENT, SKIPPED)]
     # an object without an envelope may be a heartbeat; otherwise it gets another fault below

@@ -71,15 +71,10 @@ def declared_encoding(encoding: str, time_precision_mode: str) -> str:
 
 
 def item(value: Column, target: T.DataType, declared: str | None, default: str, schema: Column, masked: bool) -> Column:
-    """The input of :func:`value_of` for a value, ``struct<value, encoding, scale, is_array, masked>``.
+    """The input of :func:`value_of` for a variant, ``struct<value, encoding, scale, is_array, masked>``.
 
-    Args:
-        value: Variant of the JSON value.
-        target: The contract's type.
-        declared: The column's declared encoding, if any.
-        default: The encoding if neither schema nor declaration determines it.
-        schema: ``struct<encoding: string, scale: int>`` of the event's schema; NULL without one.
-        masked: Whether no message may show the value.
+    Its encoding is ``declared`` for the column, or in ``schema`` (``struct<encoding: string, scale: int>`` of the
+    event; NULL without one), or ``default``. No message may show a ``masked`` value.
     """
     element = target.elementType if isinstance(target, T.ArrayType) else target
     encoding = F.coalesce(schema.getField("encoding"), F.lit(default))
@@ -102,10 +97,8 @@ def item(value: Column, target: T.DataType, declared: str | None, default: str, 
 def value_of(item: Column, placeholder: str, *, arrays: bool) -> Column:
     """A :data:`VALUE`: text that the contract's type reads without loss, or NULL and the fault of the value.
 
-    Args:
-        item: A result of :func:`item`.
-        placeholder: The text that an unavailable value becomes, whatever form it has.
-        arrays: Whether the item may be an array.
+    ``placeholder`` is the text that an unavailable value becomes, whatever form it has. Only with ``arrays`` may the
+    item be an array.
     """
     encoding = item["encoding"]
 
@@ -148,13 +141,7 @@ def _members(item: Column) -> Column:
 
 
 def _decoded(variant: Column, item: Column, value: Column) -> Column:
-    """The decoded text of a value that is not plain; NULL if the value does not match its encoding.
-
-    Args:
-        variant: The value.
-        item: The item with the encoding.
-        value: The variant as text.
-    """
+    """The decoded text of a variant (also given as text) that is not plain; NULL if it does not match its encoding."""
     encoding = item["encoding"]
 
     def of_kind(kind: Column) -> Column:
@@ -206,17 +193,10 @@ _PLACES = 16383
 
 
 def decimal_text(encoded: Column, places: Column) -> Column:
-    """The decimal as plain digits; NULL if it is invalid or has more than 38 digits.
+    """The decimal as plain digits, ``places`` of them after the point; NULL if invalid or of more than 38 digits.
 
     Spark's decoder also accepts invalid base64, such as ``NaN``, so the bytes must encode to the same text again.
     ``Infinity`` is valid base64, but the connector writes it for a double, so it is refused.
-
-    Args:
-        encoded: The base64 text.
-        places: Digits after the point.
-
-    Example:
-        >>> decimal_text(F.lit("AeJA"), F.lit(2))  # doctest: +SKIP
     """
     raw = F.try_to_binary(F.when(encoded != "Infinity", encoded), F.lit("base64"))
     digits = F.hex(F.when(F.base64(raw) == encoded, raw))

@@ -33,13 +33,8 @@ def by_window(
 ) -> dict[str, list[Listed]]:
     """The finished files that match the template, by the partition key of the window they belong to.
 
-    Args:
-        table_name: For messages.
-        template: The template to match.
-        files: As listed.
-        windows: The requested windows, oldest first; files of other windows are left out.
-        ingested: Positions of earlier loads by partition key.
-        first: Start of the table's first window, to which older files belong; None: older files belong to no window.
+    Files of windows that are not requested are left out. Files older than ``first``, the start of the table's first
+    window, belong to that window; None: to no window.
     """
     finished = (file for file in files if file.is_finished)
     matching = ((file, times) for file in finished if (times := template.match(file.path)) is not None)

@@ -11,12 +11,9 @@ _SHOWN = 10
 
 @dataclass(frozen=True)
 class FileColumns:
-    """The column names that a file with a header or a schema must have.
+    """The column names that a file with a header or a schema must have: one of ``known``, and all required ones.
 
-    Args:
-        table_name: For messages.
-        known: The contract's columns; a file must have at least one of them.
-        required: Returns the columns without which no record can become a row; only called if a file lacks columns.
+    Without a column in ``required()`` no record can become a row; it is only called if a file lacks columns.
     """
 
     table_name: str
@@ -24,17 +21,10 @@ class FileColumns:
     required: Callable[[], Collection[str]] = frozenset
 
     def check(self, place: str, found: Collection[str]) -> None:
-        """Refuses a file that lacks required columns.
+        """Refuses a file that lacks required columns; ``place`` is the file, or its header, for the message.
 
         The message does not show the file's names, except names that differ from a column only in case: if the first
         line is not a header, its names are values.
-
-        Args:
-            place: The file, or its header, for the message.
-            found: The names in the file.
-
-        Raises:
-            SourceUnreadable: The file has none of the known names, or not all required ones.
         """
         lacking = [name for name in self.known if name not in found]
         if not lacking:

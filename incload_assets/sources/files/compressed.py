@@ -29,15 +29,9 @@ _BLOCK = 1 << 17
 
 
 def unpacked(stored: bytes, compression: Literal["gz", "zst"], size: int) -> tuple[bytes, bool]:
-    """The decompressed data of a file's first bytes, and whether the file may end there.
+    """The decompressed data of a file's first bytes, a little more than ``size``, and whether the file may end there.
 
-    Args:
-        stored: The first bytes of the file.
-        compression: The compression of the file.
-        size: Bytes to decompress; a little more may be returned.
-
-    Raises:
-        zlib.error, zstandard.ZstdError: The bytes are not of this compression.
+    Raises zlib.error or zstandard.ZstdError if the bytes are not of this compression.
     """
     data, at, stream = b"", 0, None
     while at < len(stored) and len(data) < size:
@@ -63,10 +57,6 @@ def check_frames(table_name: str, template: Template, paths: Iterable[str]) -> N
 
     Reads the last 128 kB of each file, and the headers of the whole file if these bytes may contain the beginning of a
     frame.
-
-    Raises:
-        SourceUnreadable: A file is cut off.
-        SourceChanged: A file has vanished.
     """
     compressed = [path for path in paths if compression_of(path) == "zst"]
     with ThreadPoolExecutor(16) as readers:
@@ -90,10 +80,7 @@ def _is_whole(table_name: str, key: str, path: str) -> bool:
 
 
 def _ends_with_a_frame(file: IO[bytes], size: int) -> bool:
-    """Whether a file ends with a complete frame, or with data that is not a frame, which Spark reports.
-
-    Walks from frame to frame and from block to block by their lengths.
-    """
+    """Whether a file ends with a complete frame, or with data that is not a frame, which Spark reports."""
     at = 0
     while at < size:
         file.seek(at)
@@ -139,12 +126,7 @@ def compression_of(name: str) -> Literal["gz", "zst"] | None:
 
 
 def format_of(name: str) -> Format | None:
-    """The format that a file name's extension determines, without regard to compression.
-
-    Example:
-        >>> format_of("orders.jsonl.gz")
-        'json'
-    """
+    """The format that a file name's extension determines, without regard to compression."""
     lower = name.lower()
     compression = compression_of(name)
     extension = lower.removesuffix(f".{compression}").rpartition(".")[2]

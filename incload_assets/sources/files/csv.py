@@ -50,20 +50,7 @@ def read_csv(
     options: CsvOptions,
     columns: FileColumns,
 ) -> list[Records]:
-    """The records of the files, one group per header, with all fields as strings.
-
-    Args:
-        spark: The session.
-        table_name: For messages.
-        template: Converts paths to keys.
-        paths: Full paths.
-        fields: Names of the members of ``_raw``.
-        options: Delimiter and encoding.
-        columns: Checks the columns of each header.
-
-    Raises:
-        SourceUnreadable: A header cannot be decoded, lacks columns, or has a name twice.
-    """
+    """The records of the files, one group per header, all fields as strings; ``fields`` names members of ``_raw``."""
     groups: dict[Shape, list[str]] = {}
     for path, shape in shapes_of(table_name, template, paths, options, columns).items():
         groups.setdefault(shape, []).append(path)
@@ -131,13 +118,10 @@ def _read_group(
 
 
 def csv_payloads(kept: DataFrame, fields: Sequence[str], *more: Column, leave_out: Sequence[str] = ()) -> DataFrame:
-    """The records of kept payloads that are JSON objects of texts, as CSV files have them, by the names of the header.
+    """Records of kept payloads (JSON objects of texts, as CSV files have them), by the names of the header.
 
-    Args:
-        kept: As for :meth:`~incload_assets.declaration.source.Source.read_payloads`.
-        fields: Names of the members of ``_raw``.
-        more: Further columns, computed from those of ``kept``.
-        leave_out: Members of payloads that are no fields of the record.
+    ``fields`` names members of ``_raw``, ``more`` are columns computed from ``kept``, and ``leave_out`` are members of
+    payloads that are no fields of the record.
     """
     values, nothing = F.col("__values"), F.lit(None).cast("string")
     others = F.map_filter(values, lambda name, _: ~name.isin([*fields, *leave_out]))

@@ -43,10 +43,9 @@ class CsvOptions:
 class Shape:
     """The properties that files must share to be read together.
 
-    Args:
-        header: The column names, without the spaces around them.
-        finds_line_ends: Whether Spark must detect the line ending itself, because the first line does not end with a
-            line feed. Spark then turns every line break into a line feed, even within quotes.
+    ``header`` has the column names without the spaces around them. With ``finds_line_ends`` Spark must detect the line
+    ending itself, because the first line does not end with a line feed. Spark then turns every line break into a line
+    feed, even within quotes.
     """
 
     header: tuple[str, ...]
@@ -58,12 +57,8 @@ def shapes_of(
 ) -> dict[str, Shape]:
     """The shape of each file; files without a header (nothing but blank lines) are left out.
 
-    Reads the first 64 kB of a file, or more if the header is longer.
-
-    Raises:
-        SourceUnreadable: A header cannot be decoded, decompressed, lacks columns, has a name twice or a quote that is
-            never closed.
-        SourceChanged: A file has vanished.
+    Reads the first 64 kB of a file, or more if the header is longer. Refuses a header that cannot be decoded or
+    decompressed, lacks columns, has a name twice or a quote that is never closed.
     """
     with ThreadPoolExecutor(16) as readers:
         shapes = readers.map(lambda path: _shape_of(table_name, template, path, options), paths)
@@ -117,8 +112,7 @@ def _shape_of(table_name: str, template: Template, path: str, options: CsvOption
 def _finds_line_ends(table_name: str, key: str, begun: str) -> bool:
     """Whether Spark must detect the line ending, from the blank lines and the header at its start.
 
-    Raises:
-        SourceUnreadable: Spark would detect a wrong one, because it only uses the first line break.
+    Refuses files in which Spark would detect a wrong one, because it only uses the first line break.
     """
     blank = begun[: len(begun) - len(begun.lstrip("\r\n"))]
     if not begun.endswith("\r") and "\r" not in blank:
@@ -158,13 +152,9 @@ def _head_of(table_name: str, key: str, path: str, size: int) -> tuple[bytes, bo
 
 @dataclass(frozen=True)
 class _Header:
-    """The first record of a text.
+    """The first record of a text: its fields, or None if there is none, and whether its last quote is open.
 
-    Args:
-        record: The fields of the record; None if the text has no record.
-        is_open: Whether the record's last quote is open.
-        is_complete: Whether text follows the record.
-        length: Number of characters up to the end of the record's line.
+    It is complete if text follows it. ``length`` is the number of characters up to the end of its line.
     """
 
     record: list[str] | None

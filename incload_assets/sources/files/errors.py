@@ -35,13 +35,9 @@ _FAULTS = (
 
 
 def file_error(table_name: str, text: str) -> IncrementalLoadError | None:
-    """The error for a text of Spark about a file; None if the text is about something else.
+    """The error for a text of Spark's exception about a file; None if the text is about something else.
 
     A file is opened when Spark runs, so a file that is cut off in the middle of its compression shows only then.
-
-    Args:
-        table_name: For messages.
-        text: Of Spark's exception.
     """
     found = re.search(r"reading file (\S.*?)\.\s", text)
     return first_match(_FAULTS, text, table=table_name, file=found[1] if found else "a source file")

@@ -79,7 +79,7 @@ class Files(Source):
         return self._with(contract=contract)
 
     def asked_for(self, fields: Sequence[str]) -> "Files":
-        """These files, of which at least one must have each of these fields; see :meth:`Source.asked_for`."""
+        """These files; at least one of them must have each of these fields. See :meth:`Source.asked_for`."""
         return self._with(asked=tuple(fields))
 
     def requiring(self, required: Callable[[], Collection[str]]) -> "Files":
@@ -150,13 +150,7 @@ class Files(Source):
             ) from None
 
     def detect(self, request: DetectRequest) -> dict[str, Position]:
-        """The files of each window; see :meth:`Source.detect`.
-
-        Raises:
-            DeclarationError: The path reads the same for two of the windows.
-            SourceUnavailable: The store does not answer, or its root folder is gone.
-            SourceUnreadable: The store refuses.
-        """
+        """The files of each window; see :meth:`Source.detect`."""
         return self.survey(request).positions
 
     def survey(self, request: DetectRequest) -> Survey:
@@ -180,15 +174,8 @@ class Files(Source):
     def extract(self, spark: SparkSession, table_name: str, position: Position, fields: Sequence[str]) -> DataFrame:
         """The rows of the files that a position lists as present; see :meth:`Source.extract`.
 
-        Args:
-            spark: The session.
-            table_name: For messages.
-            position: As :meth:`detect` returned it.
-            fields: Names of the members of ``_raw``, in this order; they are compared exactly, including case.
-
-        Returns:
-            The columns of :meth:`Source.extract`. ``_source.file`` is the key in the position, ``block`` the byte at
-            which Spark began to read, ``row`` the number of the record from there, beginning with 1.
+        Field names are compared exactly, including case. ``_source.file`` is the key in the position, ``block`` the
+        byte at which Spark began to read, ``row`` the number of the record from there, beginning with 1.
 
         Raises:
             SourceChanged: A file has changed or vanished since the detection.
@@ -214,7 +201,7 @@ class Files(Source):
         return rows.join(place, rows["_source.file"] == place["file"], "left").drop("file")
 
     def unreadable_payloads(self, fields: Sequence[str]) -> str:
-        """See :meth:`Source.unreadable_payloads`: payloads of Parquet files do not tell the types of their values."""
+        """See :meth:`Source.unreadable_payloads`: payloads of Parquet files do not show the types of their values."""
         parquet = "parquet" in (self.format, None if self.format else format_of(self.path))
         return _PARQUET if parquet else ""
 
@@ -276,7 +263,6 @@ def _format(file: Column) -> Column:
 def _listed(
     table_name: str, template: Template, windows: Sequence[Window], ingested: Mapping[str, Position]
 ) -> list[Listed]:
-    """All files of one listing of the store."""
     return list(
         files_of(
             table_name, template, windows, was_there=lambda: any(files_in(position) for position in ingested.values())

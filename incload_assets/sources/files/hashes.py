@@ -27,15 +27,7 @@ def local_hashes(paths: Iterable[str]) -> dict[str, str]:
 
 
 class FileHashes:
-    """Hashes of local files, remembered in ``store``.
-
-    Args:
-        store: The SQLite file; its folder is made when needed.
-
-    Example:
-        >>> FileHashes(Path("/tmp/home/file_hashes.sqlite")).of(["/data/a.json"])  # doctest: +SKIP
-        {'/data/a.json': 'c1f…'}
-    """
+    """Hashes of local files, remembered in a SQLite file, whose folder is made when needed."""
 
     def __init__(self, store: Path) -> None:
         self._store = store

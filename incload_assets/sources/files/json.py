@@ -41,12 +41,7 @@ def read_json(
 ) -> list[Records]:
     """The lines of the files as records, with all fields as strings; blank lines are ignored.
 
-    Args:
-        spark: The session.
-        template: Converts paths to keys.
-        paths: Full paths.
-        fields: Names of the members of ``_raw``.
-        size: Size of the files together, in bytes; 0 if they are small.
+    ``fields`` names members of ``_raw``; ``size`` is that of the files together, in bytes, or 0 if they are small.
     """
     if not paths:
         return []

@@ -28,19 +28,7 @@ def left_out(
 ) -> Iterator[Listed]:
     """The files that the path leaves out only because of their names.
 
-    Args:
-        template: The path.
-        declared: The format of all files; None: each file's extension determines it.
-        files: As listed.
-        times: The time fields of the requested windows; None for a path without time fields.
-
-    Example:
-        >>> from datetime import UTC, datetime
-        >>> path = Template.parse("orders", "{landing}/*.json", "/landing")
-        >>> names = ["a.json", "a.json.gz", "A.JSON", "_a.json", ".a.json.crc", "b.csv"]
-        >>> now = datetime.now(UTC)
-        >>> [file.path for file in left_out(path, None, [Listed(f"/landing/{name}", 9, now) for name in names], None)]
-        ['/landing/a.json.gz', '/landing/A.JSON', '/landing/_a.json']
+    ``times`` are the time fields of the requested windows; None for a path without time fields.
     """
     similar = re.compile(_loosely(template, declared), re.DOTALL | re.IGNORECASE)
     for file in files:
@@ -55,7 +43,6 @@ def left_out(
 
 
 def _loosely(template: Template, declared: Format | None) -> str:
-    """The looser regular expression of a path, which also matches similar names."""
     folders, name = _divided(template)
     ending = name[-1].text if name and name[-1].kind == "text" else ""
     found = re.search(r"\.([^.]+)(\.gz|\.zst)?$", ending)
@@ -69,7 +56,6 @@ def _loosely(template: Template, declared: Format | None) -> str:
 
 
 def _divided(template: Template) -> tuple[list[Part], list[Part]]:
-    """The folders of a path, and the name of its files."""
     parts = list(template.parts)
     if parts[-1].text == "**":
         return [*parts, Part("text", "/")], [Part("glob", "*")]

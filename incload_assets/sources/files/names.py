@@ -20,16 +20,7 @@ def is_hidden(name: str) -> bool:
 
 
 def check_last(table_name: str, path: str, name: str) -> None:
-    """Refuses a path whose files would never be read.
-
-    Args:
-        table_name: For messages.
-        path: The path as declared.
-        name: The part of the path after the last slash.
-
-    Raises:
-        DeclarationError: The name is hidden, or marks a file that is still being written.
-    """
+    """Refuses a path whose last part is hidden, or marks files that are still being written: none would be read."""
     if name.lower().endswith(UNFINISHED):
         raise DeclarationError(
             f"{table_name}: source: path {path!r} ends in the name of a file that is still being written",

@@ -56,20 +56,7 @@ def read_parquet(
     fields: Sequence[str],
     columns: FileColumns,
 ) -> list[Records]:
-    """The rows of the files, one group per schema; ``_source.block`` is 0 and ``row`` counts through the file.
-
-    Args:
-        spark: The session.
-        table_name: For messages.
-        template: Converts paths to keys.
-        paths: Full paths.
-        fields: Names of the members of ``_raw``.
-        columns: Checks the columns of each schema.
-
-    Raises:
-        SourceUnreadable: A footer cannot be read or lacks columns, two columns differ only in case, or a type is not
-            supported.
-    """
+    """The rows of the files, one group per schema; ``_source.block`` is 0 and ``row`` counts through the file."""
     groups: dict[Schema, list[str]] = {}
     with ThreadPoolExecutor(16) as readers:
         schemas = list(readers.map(lambda path: schema_of(table_name, template, path), paths))
@@ -93,9 +80,7 @@ def read_parquet(
 def schema_of(table_name: str, template: Template, path: str) -> Schema:
     """The columns of a file by name, read from its footer; times written as INT96 are instants.
 
-    Raises:
-        SourceUnreadable: The footer cannot be read, two columns differ only in case, or a type is not supported.
-        SourceChanged: The file has vanished.
+    Refuses footers that cannot be read, columns that differ only in case, and unsupported types.
     """
     key = template.name_of(path)
     with store_errors(table_name, path, key), store_of(path).open(path, "rb", cache_type="none") as file:

@@ -81,12 +81,9 @@ def with_bytes(spark: T.DataType, kind: pa.DataType) -> T.DataType:
 
 
 def with_times(value: Column, kind: pa.DataType, *, iso: bool = False) -> Column:
-    """A value as Spark reads it, with nanoseconds and INT96 converted to strings.
+    """A value of any type as Spark reads it, with nanoseconds and INT96 (not in keys of maps) converted to strings.
 
-    Args:
-        value: A value of any type.
-        kind: Its type in the file, without nanoseconds in the keys of maps.
-        iso: Whether to format times like ``sql.TIMES_IN_JSON``; otherwise like Spark's cast.
+    With ``iso`` times are formatted like ``sql.TIMES_IN_JSON``; otherwise like Spark's cast.
     """
     if not any(map(is_nanoseconds, kinds_in(kind))):
         return value

@@ -23,12 +23,7 @@ class File(NamedTuple):
 
 
 def position_of(files: Iterable[File], gone: Iterable[File] = ()) -> Position:
-    """The position of a window with these files.
-
-    Example:
-        >>> position_of([File("orders/a.json", "9f2c", 12)]).summary
-        '1 file, 12 B'
-    """
+    """The position of a window with these files."""
     present, absent = sorted(files), sorted(gone)
     text = json.dumps(sorted([*present, *absent]), ensure_ascii=False)
     summary = f"{several(len(present), 'file')}, {_readable(sum(file.size for file in present))}"

@@ -44,23 +44,10 @@ def read(
     required: Callable[[], Collection[str]],
     asked: Sequence[str] = (),
 ) -> DataFrame:
-    """All records of the files, with the columns of :meth:`Source.extract`.
+    """All records of the files, each read once, with the columns of :meth:`Source.extract` and ``_present``.
 
-    Args:
-        spark: The session.
-        table_name: For messages.
-        template: Converts keys to paths.
-        files: The files to read; each file is read once.
-        fields: Names of the members of ``_raw``.
-        declared: The format of all files; None: each file's extension determines it.
-        csv: Format of CSV files.
-        targets: The contract's types by field.
-        required: See :meth:`Source.requiring`.
-        asked: The fields that conditions read, and that at least one file must have.
-
-    Returns:
-        One row per record, with ``_present``. A field has its type in the files. If the types differ, it is a string in
-        all rows, which converts to the contract's type like the original value.
+    A field has its type in the files. If the types differ, it is a string in all rows, which converts to the contract's
+    type (in ``targets``) like the original value. At least one file must have each field in ``asked``.
 
     Raises:
         SourceChanged: A local file does not match its etag.
@@ -142,7 +129,7 @@ def _check_name(table_name: str, key: str, kind: Format) -> None:
 def _check_asked(
     table_name: str, files: Sequence[File], groups: Sequence[Records], fields: Sequence[str], asked: Sequence[str]
 ) -> None:
-    """Refuses files of which none has a column of a condition, which would otherwise go unnoticed."""
+    """Refuses files if none has a column of a condition, which would otherwise go unnoticed."""
     for index, field in enumerate(fields):
         if field in asked and not any(group.varied or group.types[index] is not None for group in groups):
             names = f"{files[0].key}" + (f" and {len(files) - 1} more" if len(files) > 1 else "")

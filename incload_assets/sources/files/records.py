@@ -41,12 +41,10 @@ _NUMBER_IN_TASK = 2**33 - 1
 
 @dataclass(frozen=True)
 class Records:
-    """The records of files with the same shape.
+    """The records of files with the same shape, with the columns of :meth:`Source.extract`.
 
-    Args:
-        frame: A frame with the columns of :meth:`Source.extract`.
-        types: The type of each member of ``_raw``; None if these files do not have the field.
-        varied: Whether records have different fields; the frame then has a column ``_present``.
+    ``types`` has the type of each member of ``_raw``; None if these files do not have the field. If ``varied``, records
+    have different fields, and the frame has a column ``_present``.
     """
 
     frame: DataFrame
@@ -82,12 +80,8 @@ def numbered(lines: DataFrame, template: Template, paths: Sequence[str] = (), si
     its block. That reads the files once more, but it is faster than sorting: sorting 400,000 records takes as long as
     parsing them.
 
-    Args:
-        lines: The records with ``__path``, ``__block`` and ``__order``, their order of reading; they must not be
-            filtered after ``__order`` was computed.
-        template: Converts paths to keys.
-        paths: Paths of the files, if no record was filtered out.
-        size: Size of the files together, in bytes.
+    ``lines`` have ``__path``, ``__block`` and ``__order``, their order of reading; they must not be filtered after
+    ``__order`` was computed. ``paths`` are given if no record was filtered out; ``size`` is the total in bytes.
     """
     if len(paths) == 1 and lines.sparkSession.conf.get("spark.sql.files.maxPartitionNum", None) is None:
         row = F.col("__order").bitwiseAND(_NUMBER_IN_TASK) + 1

@@ -65,14 +65,9 @@ def _s3_client(environment: frozenset[tuple[str, str]]) -> fsspec.AbstractFileSy
 
 
 def default_encryption(path: str) -> str | None:
-    """The encryption of what is written into a bucket without further words; None if there is none.
+    """The encryption of what is written into an S3 bucket without further options; None if there is none.
 
-    Args:
-        path: A full path on S3.
-
-    Raises:
-        SourceUnreadable: The account may not ask, which needs ``s3:GetEncryptionConfiguration``, or there is no bucket.
-        SourceUnavailable: The store does not answer.
+    Raises SourceUnreadable if the account lacks ``s3:GetEncryptionConfiguration``, or there is no bucket.
     """
     bucket = path.removeprefix("s3://").partition("/")[0]
     with store_errors("default encryption", f"s3://{bucket}"):
@@ -89,12 +84,7 @@ def default_encryption(path: str) -> str | None:
 
 @contextmanager
 def store_errors(table_name: str, place: str, file: str | None = None) -> Iterator[None]:
-    """Turns the errors of a store into errors of this package.
-
-    Args:
-        table_name: For messages.
-        place: The full path of the bucket, folder or file that is read, for messages.
-        file: The key of the file that is read, if it is a file that was listed before.
+    """Turns the errors of a store into errors of this package; ``file`` is the key of a file that was listed before.
 
     Raises:
         SourceChanged: The file has vanished.

@@ -53,33 +53,14 @@ class Part:
 
 @dataclass(frozen=True)
 class Template:
-    """A parsed template.
-
-    Args:
-        root: The value of ``{landing}``, an absolute folder or ``s3://bucket/prefix``, without a trailing slash; empty
-            if the template does not begin with ``{landing}``.
-        parts: The pieces of the whole path, including the root.
-
-    Example:
-        >>> Template.parse("orders", "{landing}/orders/{window:%Y/%m}/*.json", "/data").is_flat
-        False
-    """
+    """A parsed template: the folder or ``s3://bucket/prefix`` of ``{landing}`` (empty if unused), and all pieces."""
 
     root: str
     parts: tuple[Part, ...]
 
     @classmethod
     def parse(cls, table_name: str, path: str, landing_root: str) -> "Template":
-        """Parses a template.
-
-        Args:
-            table_name: For messages.
-            path: The template as declared.
-            landing_root: Root of the landing area, a folder or an S3 address.
-
-        Raises:
-            DeclarationError: The template breaks a rule of this module; the message has what to write instead.
-        """
+        """Parses a template as declared; refuses one that breaks a rule of this module, with what to write instead."""
         root = ""
         if path.startswith("{landing}/"):
             root, path = absolute(landing_root), path.removeprefix("{landing}").lstrip("/")
@@ -172,9 +153,7 @@ class Template:
     def check_windows(self, table_name: str, windows: Sequence[Window]) -> None:
         """Refuses a path whose time fields do not distinguish all windows, or are finer than the windows.
 
-        Raises:
-            DeclarationError: Two windows read the same; or the path has, for example, the hour for daily windows, so
-                that files of other hours would belong to no window and go unnoticed.
+        With the hour for daily windows, for example, files of other hours would belong to no window and go unnoticed.
         """
         if self.is_flat:
             return
@@ -191,11 +170,7 @@ class Template:
                 )  # fmt: skip
 
     def windows_by_time(self, table_name: str, windows: Sequence[Window]) -> dict[tuple[str, ...], Window]:
-        """Windows by the texts of their time fields.
-
-        Raises:
-            DeclarationError: Two windows have the same texts, so that a file would belong to both.
-        """
+        """Windows by the texts of their time fields; refuses two windows with the same texts."""
         found: dict[tuple[str, ...], Window] = {}
         for window in windows:
             other = found.setdefault(self.times_of(window), window)

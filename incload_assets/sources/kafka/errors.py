@@ -101,18 +101,7 @@ _IN_SPARK = (
 
 
 def client_error(table_name: str, cluster: str, place: str, codes: Sequence[int]) -> IncrementalLoadError:
-    """The error for an error of the client.
-
-    Args:
-        table_name: For messages.
-        cluster: The cluster's name.
-        place: Topic and cluster.
-        codes: The code of the error, then the codes of earlier errors between requests.
-
-    Example:
-        >>> str(client_error("orders", "shop", "topic 'o'", [KafkaError._TIMED_OUT]))[:60]
-        "orders: the Kafka cluster 'shop' does not answer (timed out)"
-    """
+    """The error for an error of the client; ``codes`` are its code, then codes of earlier errors between requests."""
     prefix, code = f"INCLOAD_KAFKA_{cluster.upper()}_", codes[0]
     if refusal := next((known for known in codes if known in REFUSED), None):
         variables = {"servers": f"{prefix}SERVERS", "options": f"{prefix}OPTIONS"}
@@ -147,15 +136,5 @@ def _name(code: int) -> str:
 
 
 def kafka_error(table_name: str, text: str, source: str = "its source") -> IncrementalLoadError | None:
-    """The error for a text of Spark about Kafka; None if the text is about something else.
-
-    Args:
-        table_name: For messages.
-        text: Of the error.
-        source: Cluster and topic, as the table's source shows itself.
-
-    Example:
-        >>> kafka_error("orders", "division by zero") is None
-        True
-    """
+    """The error for a text of Spark about Kafka; None if the text is about something else."""
     return first_match(_IN_SPARK, text, table=table_name, source=source)

@@ -57,18 +57,9 @@ def begins_as_json(value: Column) -> Column:
 def refuse_framed(
     table_name: str, window: Window, topic: str, reason: str, messages: int, first: tuple[str, int]
 ) -> None:
-    """Refuses a window whose messages are framed and cannot be read.
+    """Refuses a window if the reason why most messages were rejected is one of :data:`FRAMED`.
 
-    Args:
-        table_name: For the message.
-        window: The window.
-        topic: The topic as people know it.
-        reason: The reason why most messages were rejected.
-        messages: Their number.
-        first: Place of the first one, with the topic partition at its end, and its offset.
-
-    Raises:
-        SourceUnreadable: The reason is one of :data:`FRAMED`.
+    ``first`` is the place of the first one, with the topic partition at its end, and its offset.
     """
     if reason not in FRAMED:
         return

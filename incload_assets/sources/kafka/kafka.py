@@ -118,12 +118,7 @@ class Kafka(Source):
         refuse_framed(table_name, window, topic, reason, rows, first)
 
     def detect(self, request: DetectRequest) -> dict[str, Position]:
-        """The offsets of each window; see :meth:`Source.detect`.
-
-        Raises:
-            SourceUnavailable: The cluster does not answer.
-            SourceUnreadable: The cluster refuses, has no such topic, or has another topic of that name.
-        """
+        """The offsets of each window; see :meth:`Source.detect`."""
         look = self._look(request.table_name)
         so_far = {
             w.end: {p: end for p, (_, end) in ranges_of(request.ingested[w.key]).items()}
@@ -141,9 +136,7 @@ class Kafka(Source):
     def extract(self, spark: SparkSession, table_name: str, position: Position, fields: Sequence[str]) -> DataFrame:
         """The messages between the offsets of a position; see :meth:`Source.extract`.
 
-        Returns:
-            The columns of :meth:`Source.extract`. ``_source.file`` is ``cluster/topic/partition``, ``block`` the topic
-            partition, ``row`` the offset.
+        ``_source.file`` is ``cluster/topic/partition``, ``block`` the topic partition, ``row`` the offset.
 
         Raises:
             SourceUnreadable: Offsets are gone, or the topic is another one.

@@ -46,15 +46,7 @@ _SCHEMA_AND_PAYLOAD = ("payload", "schema")
 def read_messages(
     spark: SparkSession, cluster: KafkaCluster, topic: str, ranges: Ranges, per_task: int = 200_000
 ) -> DataFrame:
-    """The messages of a topic between offsets, as :data:`MESSAGES`.
-
-    Args:
-        spark: The session.
-        cluster: The cluster.
-        topic: Name of the topic.
-        ranges: Ranges of offsets, each not empty; without any range the frame is empty.
-        per_task: Largest number of messages per task; a topic partition with more is read by several tasks.
-    """
+    """The messages between offsets (no range is empty), as :data:`MESSAGES`, at most ``per_task`` in one task."""
     if not ranges:
         return spark.createDataFrame([], MESSAGES)
     options = {
@@ -83,17 +75,15 @@ def json_messages(
 ) -> DataFrame:
     """The records of messages whose values are JSON objects, plain or as ``{"schema": …, "payload": …}``.
 
+    They have the columns of :meth:`~incload_assets.declaration.source.Source.extract`. The record of a tombstone is its
+    key; tombstones are skipped unless ``kafka_tombstone`` is in ``fields``.
+
     Args:
-        messages: As :func:`read_messages` returns them.
         place: Cluster and topic, for ``_source.file``.
         fields: Names of the members of ``_raw``; see :data:`ABOUT`.
         key: The field that gets the message's key, if the key is not a JSON object.
         keep: Other columns to pass on.
         framed: What follows the frames of a schema registry; None: messages have none.
-
-    Returns:
-        The columns of :meth:`~incload_assets.declaration.source.Source.extract`. The record of a tombstone is its key;
-        tombstones are skipped unless ``kafka_tombstone`` is in ``fields``.
     """
     why = F.when(is_framed("value"), why_framed("value"))
     if framed is not None:
@@ -159,7 +149,6 @@ def json_messages(
 
 
 def _about(key: Column) -> dict[str, Column]:
-    """The fields of :data:`ABOUT`, as strings."""
     at = F.date_format("timestamp", "yyyy-MM-dd'T'HH:mm:ss.SSSXXX")
     header = F.transform(
         "headers",

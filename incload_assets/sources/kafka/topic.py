@@ -36,12 +36,7 @@ DOWN_SECONDS = 3
 
 @dataclass(frozen=True)
 class Identity:
-    """The identity of a log; a recreated topic, or a topic of the same name in another cluster, has another one.
-
-    Args:
-        cluster: The cluster's id.
-        topic: The topic's id.
-    """
+    """The ids of a log's cluster and topic; a recreated topic, or one of that name in another cluster, has others."""
 
     cluster: str
     topic: str
@@ -49,12 +44,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class Found:
-    """The first record of a topic partition whose time is not before an instant.
-
-    Args:
-        offset: Offset of the record.
-        time: Time of the record, in milliseconds since 1970.
-    """
+    """The first record of a topic partition not before an instant: offset, and time in milliseconds since 1970."""
 
     offset: int
     time: int
@@ -68,12 +58,8 @@ class Found:
 class TopicMetadata:
     """The metadata of one topic; each request covers all its partitions.
 
-    Only committed records count: the log ends where the oldest open transaction begins.
-
-    Args:
-        table_name: The asset's name, for messages.
-        cluster: The cluster.
-        topic: Name of the topic.
+    Only committed records count: the log ends where the oldest open transaction begins. Requests raise
+    SourceUnavailable if the cluster does not answer, SourceUnreadable if it refuses or has no such topic.
     """
 
     def __init__(self, table_name: str, cluster: KafkaCluster, topic: str) -> None:
@@ -89,35 +75,27 @@ class TopicMetadata:
 
     @cached_property
     def identity(self) -> Identity:
-        """The identity of the topic's log.
-
-        Raises:
-            SourceUnavailable: The cluster does not answer.
-            SourceUnreadable: The cluster refuses, or has no such topic.
-        """
+        """The identity of the topic's log."""
         with self._asking():
             cluster = self._answer(self._admin.describe_cluster(request_timeout=REQUEST_SECONDS))
         return Identity(str(cluster.cluster_id), str(self._description.topic_id))
 
     def starts(self) -> dict[int, int]:
-        """The oldest existing offset by topic partition; raises as :attr:`identity` does."""
+        """The oldest existing offset by topic partition."""
         return {partition: found.offset for partition, found in self._offsets(_SPECS.earliest()).items()}
 
     def ends(self) -> dict[int, int]:
-        """The offset after the newest record by topic partition; raises as :attr:`identity` does."""
+        """The offset after the newest record by topic partition."""
         return {partition: found.offset for partition, found in self._offsets(_SPECS.latest()).items()}
 
     def first_since(self, instant: datetime) -> dict[int, Found]:
-        """The first record not older than an instant, by topic partition; partitions without one are left out.
-
-        Raises as :attr:`identity` does.
-        """
+        """The first record not older than an instant, by topic partition; partitions without one are left out."""
         found = self._offsets(_SPECS.for_timestamp(max(0, round(instant.timestamp() * 1000))))
         return {partition: record for partition, record in found.items() if record.offset >= 0}
 
     @property
     def retention(self) -> timedelta | None:
-        """Age at which records are removed; None: they are kept for ever. Raises as :attr:`identity` does."""
+        """Age at which records are removed; None: they are kept for ever."""
         topic = ConfigResource(ResourceType.TOPIC, self._topic)
         with self._asking():
             asked = self._admin.describe_configs([topic], request_timeout=REQUEST_SECONDS)
@@ -176,20 +154,7 @@ class TopicMetadata:
 
 
 def least_calls(instants: Iterable[datetime], ask: Callable[[datetime], Answer]) -> dict[datetime, Answer]:
-    """The results of ``ask`` for all instants, with few calls: between two equal results all others are equal, too.
-
-    Args:
-        instants: Ascending.
-        ask: Function whose results grow with the instant.
-
-    Example:
-        >>> from datetime import UTC, timedelta
-        >>> days = [datetime(2026, 1, 1, tzinfo=UTC) + timedelta(n) for n in range(100)]
-        >>> asked = []
-        >>> answers = least_calls(days, lambda day: asked.append(day) or day.month > 3)
-        >>> len(answers), len(asked) < 12
-        (100, True)
-    """
+    """Results of ``ask``, which grow, for ascending instants, with few calls: between equal results all are equal."""
     ordered = list(instants)
     known = {at: ask(at) for at in dict.fromkeys([*ordered[:1], *ordered[-1:]])}
     spans = [(0, len(ordered) - 1)]

@@ -30,11 +30,8 @@ Ranges = Mapping[int, tuple[int, int]]
 class Chooser:
     """Chooser of window bounds, see :data:`~incload_assets.sources.window_bounds.Choose`.
 
-    Args:
-        look: The topic.
-        first: Start of the table's first window, which begins with the oldest record of the topic.
-        ingested: Offsets up to which a window was ingested, by the window's end; no bound lies before them.
-        now: The present instant.
+    The table's first window (from ``first``) begins with the oldest record of the topic. No bound lies before the
+    offsets up to which a window was ingested, by the window's end.
     """
 
     look: TopicMetadata
@@ -80,19 +77,7 @@ class Chooser:
 def positions(
     table_name: str, look: TopicMetadata, lake: Lake, windows: Sequence[Window], chooser: Chooser
 ) -> dict[str, Position]:
-    """The position of each window that has ended, or has begun and has records.
-
-    Args:
-        table_name: The asset's name.
-        look: The topic.
-        lake: Storage of the window bounds.
-        windows: The requested windows.
-        chooser: Chooser of missing bounds.
-
-    Raises:
-        SourceUnreadable: The bounds belong to another topic, or the topic lost records at its end.
-        IncrementalLoadError: The cluster does not answer, or refuses.
-    """
+    """The position of each window that has ended, or has begun and has records; the lake stores the window bounds."""
     begun = [window for window in windows if window.start <= chooser.now]
     if not begun:
         return {}
@@ -121,11 +106,7 @@ def positions(
 
 
 def check_identity(table_name: str, look: TopicMetadata, expected: Identity) -> None:
-    """Refuses a topic that is not the one that was read before.
-
-    Raises:
-        SourceUnreadable: It is another topic of the same name.
-    """
+    """Refuses a topic of the same name that is not the one that was read before."""
     if look.identity == expected:
         return
     other = "cluster" if look.identity.cluster != expected.cluster else "topic"
@@ -153,13 +134,7 @@ def identity_of(position: Position) -> Identity:
 
 
 def position_of(identity: Identity, ranges: Ranges, *, closed: bool) -> Position:
-    """The position of a window.
-
-    Args:
-        identity: Identity of the log.
-        ranges: Offset ranges of the topic partitions with records.
-        closed: Whether the window's end is stored.
-    """
+    """The position of a window with ranges of offsets, for partitions with records; ``closed``: its end is stored."""
     offsets = _named({partition: list(ends) for partition, ends in ranges.items()})
     detail = {"cluster": identity.cluster, "topic": identity.topic, "offsets": offsets}
     content = json.dumps(detail, sort_keys=True).encode()

@@ -68,12 +68,10 @@ class Server:
 
 @dataclass(frozen=True)
 class Closing:
-    """Progress of a window towards completeness.
+    """Progress of a window towards completeness; the state is explained in the module.
 
-    Args:
-        state: ``open``, ``waiting`` or ``closed``; see the module.
-        pending: The transactions, or sessions, that the window waits for.
-        started: The server's start; the numbers in ``pending`` are only valid since then.
+    ``pending`` are the transactions, or sessions, that the window waits for; their numbers are only valid since the
+    server's start.
     """
 
     state: State
@@ -92,11 +90,7 @@ class Closing:
 
 
 def server_of(connection: psycopg.Connection[Any]) -> Server:
-    """The state of the server; to be read before any row.
-
-    Raises:
-        psycopg.Error: The query fails.
-    """
+    """The state of the server; to be read before any row."""
     before = windows.now()
     row = connection.execute(_SERVER).fetchone()
     assert row is not None
@@ -115,12 +109,10 @@ def server_of(connection: psycopg.Connection[Any]) -> Server:
 
 
 def closing(edge: datetime | None, before: Closing, server: Server, *, by_session: bool = False) -> Closing:
-    """The present closing of a window.
+    """The present closing of a window, from the one when the window was ingested.
 
     Args:
         edge: Instant from which on no transaction begins that could add a row; None if it is not known yet.
-        before: The closing when the window was ingested.
-        server: State of the server.
         by_session: Whether to wait for sessions instead of transactions, because sessions cache sequence numbers.
     """
     if before.state == "closed":

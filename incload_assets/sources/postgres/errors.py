@@ -63,16 +63,7 @@ _FAULTS = (
 
 @contextmanager
 def looking(table_name: str, place: str) -> Iterator[None]:
-    """Turns the errors of a block into errors of this package.
-
-    Args:
-        table_name: The asset's name, for messages.
-        place: The database's name and the table's in it.
-
-    Raises:
-        SourceUnavailable: The database does not answer, or not in time.
-        SourceUnreadable: It refuses.
-    """
+    """Turns errors of a block into SourceUnavailable (no answer in time) or SourceUnreadable (refused)."""
     try:
         yield
     except psycopg.Error as error:
@@ -95,13 +86,7 @@ def read_failure(table_name: str, place: str, error: PySparkException) -> Increm
 
 
 def meaning_of(table_name: str, place: str, told: str) -> IncrementalLoadError | None:
-    """The error for the text of a server or a driver; None if the text is of no known kind.
-
-    Example:
-        >>> error = meaning_of("orders", "shop.public.orders", "ERROR: permission denied for table orders")
-        >>> str(error).partition(". Rule")[0]
-        'orders: shop.public.orders: permission denied for table orders'
-    """
+    """The error for the text of a server or a driver; None if the text is of no known kind."""
     return first_match(_FAULTS, masked(told), table=table_name, place=place)
 
 

@@ -61,11 +61,7 @@ class QueryById(DatabaseSource):
         return Shows() if self.id in keys else self.shows
 
     def detect(self, request: DetectRequest) -> dict[str, Position]:
-        """Positions with count and hash of the rows of each window, from one query; see :meth:`Source.detect`.
-
-        Raises:
-            SourceUnreadable: The numbers no longer grow, or the table is another one.
-        """
+        """Positions with count and hash of each window's rows, from one query; refuses numbers that no longer grow."""
         if not request.windows:
             return {}
         bounds = WindowBounds(request.lake, request.table_name)

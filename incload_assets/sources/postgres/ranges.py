@@ -20,12 +20,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Range:
-    """A range of values of a column.
-
-    Args:
-        low: First value inside; None for everything below ``high``, and NULL.
-        high: First value after the range.
-    """
+    """A range ``[low, high)`` of values of a column; None for ``low``: everything below ``high``, and NULL."""
 
     low: int | None
     high: int
@@ -99,14 +94,10 @@ _ROW, _TEXT = '"_incload_row"', '"_incload_text"'
 
 @dataclass(frozen=True)
 class Found:
-    """Statistics of the rows in a range.
+    """Statistics of the rows in a range; ``least`` and ``most`` are finite values, None if there are none.
 
-    Args:
-        rows: Number of rows.
-        hash: Hash of the contents, independent of their order; a sum, so that repetitions count.
-        size: Bytes of the rows as text.
-        nulls: Number of rows whose column is NULL.
-        least, most: Smallest and largest finite value of the column; None if there is none.
+    The hash does not depend on the order of the rows; it is a sum, so that repetitions count. ``size`` is in bytes of
+    text, and ``nulls`` counts rows whose column is NULL.
     """
 
     rows: int = 0
@@ -120,11 +111,7 @@ class Found:
 def found_in(
     connection: psycopg.Connection[Any], relation: Relation, column: Column, ranges: Mapping[str, Range]
 ) -> dict[str, Found]:
-    """Statistics of ranges that do not overlap, by key, from one query.
-
-    Raises:
-        psycopg.Error: The query fails.
-    """
+    """Statistics of ranges that do not overlap, by key, from one query."""
     found, asked = dict.fromkeys(ranges, Found()), {key: part for key, part in ranges.items() if not part.empty}
     if not asked:
         return found

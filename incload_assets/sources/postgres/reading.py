@@ -35,16 +35,7 @@ def read_parts(
     parts: Mapping[str, Part],
     fields: Sequence[str],
 ) -> DataFrame:
-    """The rows of some ranges in the columns of :meth:`Source.extract`, and ``_window``, the key of each row's range.
-
-    Args:
-        spark: The session.
-        database: The database.
-        relation: The table.
-        column: The column that the ranges refer to.
-        parts: The ranges by key.
-        fields: As for :meth:`Source.extract`.
-    """
+    """The rows of ranges, with the columns of :meth:`Source.extract`, and ``_window``, the key of each row's range."""
     asked = {key: part for key, part in parts.items() if not part.range.empty}
     bucket, numbers = buckets(column, (part.range for part in asked.values()))
     keys = {numbers[part.range]: key for key, part in asked.items()}

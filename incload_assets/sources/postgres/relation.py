@@ -48,7 +48,6 @@ class Column:
     """A column of a table.
 
     Args:
-        name: The exact name.
         type: Name of the type; for a domain, of its base type.
         nested: Whether it is an array or a composite, which are read as JSON.
         cache: How many values a session takes from the column's sequence at once; None without a sequence.
@@ -76,14 +75,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Relation:
-    """A table, a view, a partitioned or a foreign table.
-
-    Args:
-        place: Database, schema and name, for people.
-        sql: Schema and name, quoted.
-        oid: The server's identifier of the table, which changes when the table is recreated.
-        columns: By name, in the table's order.
-    """
+    """A table or view: its name for people, quoted for SQL, its columns in order; ``oid`` changes when recreated."""
 
     place: str
     sql: str
@@ -91,16 +83,7 @@ class Relation:
     columns: Mapping[str, Column]
 
     def column(self, table_name: str, name: str, types: Mapping[str, str]) -> Column:
-        """The column whose ranges are the windows of a source.
-
-        Args:
-            table_name: The asset's name, for messages.
-            name: Name of the column.
-            types: The allowed types.
-
-        Raises:
-            SourceUnreadable: The column is gone, or has another type.
-        """
+        """The column whose ranges are the windows of a source; refuses one that is gone, or of another type."""
         column = self.columns.get(name)
         if column is None or column.type not in types:
             has = f"is of type {column.type}" if column else f"is not among {', '.join(self.columns)}"
@@ -112,15 +95,7 @@ class Relation:
         return column
 
     def check_asked(self, table_name: str, names: Sequence[str]) -> None:
-        """Refuses a table that lacks a column of a condition, which would otherwise go unnoticed.
-
-        Args:
-            table_name: The asset's name, for messages.
-            names: Names of the columns.
-
-        Raises:
-            SourceUnreadable: The table lacks one of the columns.
-        """
+        """Refuses a table that lacks a column of a condition, which would otherwise go unnoticed."""
         for name in names:
             if name not in self.columns:
                 raise SourceUnreadable(
@@ -131,18 +106,7 @@ class Relation:
 
 
 def relation_of(connection: psycopg.Connection[Any], table_name: str, database: Database, name: str) -> Relation:
-    """The description of a table in the catalog.
-
-    Args:
-        connection: A connection to the database.
-        table_name: The asset's name, for messages.
-        database: The database.
-        name: ``schema.table``, or ``table``.
-
-    Raises:
-        SourceUnreadable: There is no such table.
-        psycopg.Error: The query fails.
-    """
+    """The description of a table (``schema.table``, or ``table``) in the catalog; refuses a name without a table."""
     rows = connection.execute(_CATALOG, [qualified(name)]).fetchall()
     if not rows:
         raise SourceUnreadable(
@@ -156,11 +120,7 @@ def relation_of(connection: psycopg.Connection[Any], table_name: str, database: 
 
 
 def check_names(table_name: str, name: str, column: str) -> None:
-    """Checks the declared names of table and column.
-
-    Raises:
-        DeclarationError: A name is empty or invalid.
-    """
+    """Refuses an empty or invalid name of a table or column."""
     for what, value in (("table", name), ("column", column)):
         parts: Sequence[str] = name.split(".") if what == "table" else [value]
         if not all(parts) or len(parts) > 2 or "\0" in value:
@@ -172,12 +132,7 @@ def check_names(table_name: str, name: str, column: str) -> None:
 
 
 def quoted(name: str) -> str:
-    """A quoted SQL name, which may contain any character.
-
-    Example:
-        >>> quoted('the "net" price')
-        '"the ""net"" price"'
-    """
+    """A quoted SQL name, which may contain any character."""
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -41,19 +41,11 @@ class ReplicationSlot:
     name: Annotated[str, Field(pattern="^[a-z0-9_]{1,63}$", description="up to 63 of a-z, 0-9 and _")]
 
     def validate(self, table_name: str) -> None:
-        """Checks both names; raises :class:`DeclarationError`."""
+        """Checks both names."""
         check_types(table_name, "source: slot.", self)
 
     def headroom(self, table_name: str) -> RetentionMargin:
-        """The share of the log limit that is left until the slot is dropped, and whether anything reads the slot.
-
-        Args:
-            table_name: For messages.
-
-        Raises:
-            SourceUnavailable: The database does not answer.
-            SourceUnreadable: The database refuses, or is older than PostgreSQL 13.
-        """
+        """The share of the log limit left until the slot is dropped, and whether it is read; needs PostgreSQL 13."""
         keeper = f"the replication slot {self.name} of {self.database}"
         with looking(table_name, keeper), Database.named(self.database).connect() as connection:
             found = connection.execute(_SLOT, [self.name]).fetchone()

@@ -25,14 +25,7 @@ from incload_assets.sources.postgres.relation import Column, DatabaseName, Relat
 
 @dataclass(frozen=True)
 class DatabaseSession:
-    """A connection for one detection of a table.
-
-    Args:
-        connection: For further queries.
-        server: State of the server before any row is read.
-        relation: The table.
-        column: The column whose ranges are windows.
-    """
+    """A connection for one detection of a table; the state of the server is from before any row is read."""
 
     connection: psycopg.Connection[Any]
     server: Server
@@ -42,12 +35,7 @@ class DatabaseSession:
 
 @dataclass(frozen=True)
 class DatabaseSource(Source):
-    """A PostgreSQL table whose windows are ranges of one of its columns.
-
-    Args:
-        database: The database's name in the environment, ``INCLOAD_DATABASE_<NAME>_URL``.
-        table: ``schema.table``, a table or a view, of PostgreSQL 11 or newer.
-    """
+    """A PostgreSQL table whose windows are ranges of one of its columns."""
 
     database: DatabaseName
     table: str
@@ -127,15 +115,7 @@ class DatabaseSource(Source):
 
     @contextmanager
     def look(self, table_name: str) -> Iterator[DatabaseSession]:
-        """Connects to the table for a detection, and turns database errors into errors of this package.
-
-        Args:
-            table_name: For messages.
-
-        Raises:
-            SourceUnavailable: The database does not answer in time.
-            SourceUnreadable: The database refuses, or there is no such table or column.
-        """
+        """Connects to the table for a detection; database errors become SourceUnavailable or SourceUnreadable."""
         database = Database.named(self.database)
         with looking(table_name, self._place), database.connect() as connection:
             server = server_of(connection)  # before any row is read

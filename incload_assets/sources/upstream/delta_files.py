@@ -50,12 +50,7 @@ _commits: dict[tuple[str, str, int, str | None], dict[Value, _Rewrite]] = {}
 
 
 class DeltaFiles:
-    """The files of one version of a table.
-
-    Args:
-        delta: The table.
-        column: Partition column of type date or timestamp; None: the table as a whole.
-    """
+    """The files of one version of a table, by a partition column of type date or timestamp; None: as a whole."""
 
     def __init__(self, delta: DeltaTable, column: str | None) -> None:
         self._delta, self._column = delta, column
@@ -77,13 +72,9 @@ class DeltaFiles:
         return files
 
     def only_rewritten(self, files: Iterable[str], then: str, since: int, concerned: Callable[[Value], bool]) -> bool:
-        """True if the commits since a version rewrote some files without changing rows.
+        """True if the commits since a version rewrote the present files of some partition values without changing rows.
 
-        Args:
-            files: Names of the present files of some partition values.
-            then: :func:`digest` of the files that these values had at the earlier version.
-            since: The earlier version of the table.
-            concerned: Whether a partition value is one of these values.
+        ``then`` is the :func:`digest` of the files that these values, which ``concerned`` selects, had at that version.
         """
         names = set(files)
         # a file with deleted rows has another name here than in the commits
@@ -121,12 +112,7 @@ def _folder_of(delta: DeltaTable) -> pyarrow.fs.FileSystem:
 
 
 def digest(names: Iterable[str]) -> str:
-    """A short hash of a set of names.
-
-    Example:
-        >>> digest(["b", "a"]) == digest(["a", "b"])
-        True
-    """
+    """A short hash of a set of names."""
     return hashlib.blake2b("\n".join(sorted(names)).encode(), digest_size=12).hexdigest()
 
 

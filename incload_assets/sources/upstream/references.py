@@ -85,13 +85,9 @@ _DAY_ZERO, _ZERO = date(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Question:
-    """A window that was derived from another state of a table.
+    """A window that was derived from another state (``rows``) of a table; ``own`` is a digest of the window's own rows.
 
-    Args:
-        window: The window.
-        own: Digest of the window's own rows.
-        rows: The table's state that the window was derived from.
-        version: A version of the table that gives the window the same rows as that state.
+    ``version`` is a version of the table that gives the window the same rows as that state.
     """
 
     window: Window
@@ -103,14 +99,7 @@ class Question:
 def states_of(
     window: Window, looks: Sequence[UpstreamState], before: Position | None, notes: Notes
 ) -> dict[str, dict[str, Any]]:
-    """The entries of the upstream tables in a window's position, by name; see :meth:`UpstreamState.state`.
-
-    Args:
-        window: The window.
-        looks: States of all upstream tables.
-        before: The position that was ingested last.
-        notes: The stored notes.
-    """
+    """The entries of all upstream tables in a window's position, by name; see :meth:`UpstreamState.state`."""
     states = {look.upstream.name: look.state(window, before) for look in looks}
     was = before.detail.get("tables", {}) if before else {}
     own = _own(looks, states)
@@ -126,14 +115,7 @@ def states_of(
 def open_questions(
     windows: Sequence[Window], looks: Sequence[UpstreamState], ingested: Mapping[str, Position], notes: Notes
 ) -> dict[UpstreamState, list[Question]]:
-    """The windows of which only a referenced table has changed, if no note covers the change; by the table's state.
-
-    Args:
-        windows: The windows to examine.
-        looks: States of all upstream tables.
-        ingested: Ingested positions by partition key.
-        notes: The stored notes.
-    """
+    """The windows for which only a referenced table has changed, without a note of it; by the table's state."""
     questions: dict[UpstreamState, list[Question]] = {}
     for window in windows:
         before = ingested.get(window.key)
@@ -163,14 +145,9 @@ def _own(looks: Sequence[UpstreamState], states: Mapping[str, Mapping[str, Any]]
 def unconcerned(
     spark: SparkSession, lake: Lake, look: UpstreamState, looks: Sequence[UpstreamState], questions: Sequence[Question]
 ) -> dict[tuple[str, str], Settled]:
-    """Notes for the windows that the changes of a table do not concern; one query per version of the table.
+    """Notes for windows (oldest first) that the changes of a table do not concern; one query per version of the table.
 
-    Args:
-        spark: A session.
-        lake: Location of the tables.
-        look: State of the changed table.
-        looks: States of all upstream tables; the rows of the partitioned ones refer to the changed table.
-        questions: The windows, oldest first.
+    ``look`` is the state of the changed table, to which the rows of the partitioned tables in ``looks`` refer.
     """
     found = {}
     for version in sorted({question.version for question in questions}, reverse=True)[:VERSIONS]:

@@ -22,9 +22,7 @@ class UpstreamTable:
 
     Args:
         name: Name of the function's argument that takes the table's rows.
-        path: The parts of the table's asset key.
         partition: Partition column of the table, which assigns its rows to windows; None: every window gets all rows.
-        kind: The partition column's type, date or timestamp.
         on: The column by which rows of the partitioned tables refer to rows of this one; None: unknown, so that any
             change concerns all windows.
     """
@@ -38,14 +36,7 @@ class UpstreamTable:
 
 @dataclass(frozen=True, eq=False)
 class UpstreamState:
-    """The state of one upstream table at one version, for some windows.
-
-    Args:
-        upstream: The table.
-        delta: The table's files.
-        windows: Oldest first.
-        timezone: Time zone of the windows; a date is a day in it.
-    """
+    """An upstream table at one version, for some windows (oldest first); a date is a day in ``timezone``."""
 
     upstream: UpstreamTable
     delta: DeltaFiles
@@ -57,11 +48,7 @@ class UpstreamState:
         return self._by_window.get(None if self._whole else window, [])
 
     def state(self, window: Window, before: Position | None) -> dict[str, Any]:
-        """The table's entry in the position of a window.
-
-        Args:
-            window: The window.
-            before: The position that was ingested last.
+        """The table's entry in the position of a window; ``before`` is the position that was ingested last.
 
         Returns:
             ``id`` and ``version`` of the table; ``files``, a digest of the window's files; ``rows``, which identifies
@@ -80,7 +67,7 @@ class UpstreamState:
         return self.upstream.partition is None
 
     def values(self) -> Collection[Value]:
-        """All values of the partition column, including those of other windows."""
+        """All values of the partition column, in other windows, too."""
         return self._by_value.keys()
 
     @cached_property

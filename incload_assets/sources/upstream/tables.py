@@ -85,11 +85,7 @@ class Tables(Source):
         return positions
 
     def prepare(self, spark: SparkSession, request: DetectRequest) -> None:
-        """Finds the ingested windows that a change of a table with ``on`` does not concern, for all of them at once.
-
-        Raises:
-            SourceMissing: A table does not exist.
-        """
+        """Finds the ingested windows that a change of a table with ``on`` does not concern, for all of them at once."""
         if missing := ", ".join(self._missing(request.lake)):
             raise SourceMissing(
                 f"{request.table_name}: it is derived from {missing}, not created yet or removed",
@@ -123,9 +119,7 @@ class Tables(Source):
     def extract(self, spark: SparkSession, table_name: str, position: Position, fields: Sequence[str]) -> DataFrame:
         """The rows that the function returns for a position; see :meth:`Source.extract`.
 
-        Returns:
-            The columns of :meth:`Source.extract`. ``_source.file`` names the versions of the tables; ``block`` and
-            ``row`` are NULL.
+        ``_source.file`` names the versions of the tables; ``block`` and ``row`` are NULL.
 
         Raises:
             SourceChanged: A version no longer exists.
@@ -154,7 +148,6 @@ class Tables(Source):
         return any(upstream.on is not None for upstream in self.of)
 
     def _missing(self, lake: Lake) -> list[str]:
-        """The upstream tables that do not exist."""
         return ["/".join(u.path) for u in self.of if lake.version(lake.table_uri(u.path)) is None]
 
     def _looks(self, lake: Lake, windows: Sequence[Window]) -> list[UpstreamState]:
