@@ -20,13 +20,7 @@ RUNS_LOOKED_AT = 200
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The record of a window in Dagster.
-
-    Args:
-        fingerprint: Data version of its last materialization, None if there is none.
-        clean: Whether every attempt since then succeeded, so that no forgotten MERGE can still be running.
-        untried: Whether no other run may ever have tried the window.
-    """
+    """A window's record in Dagster; if not ``clean``, a forgotten MERGE of a failed attempt may still be running."""
 
     fingerprint: str | None = None
     clean: bool = False
