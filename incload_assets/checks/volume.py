@@ -34,13 +34,7 @@ DAY = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Expected:
-    """The number of rows that a window should have.
-
-    Args:
-        low, high: Bounds, both inclusive.
-        typical: Median of the history.
-        basis: Description of the history for readers.
-    """
+    """The number of rows that a window should have: inclusive bounds, the median, and a description of the history."""
 
     low: float
     high: float
