@@ -51,9 +51,6 @@ def truncate_order(table: Table) -> Column:
 
 
 def row_order_sql(table: Table, alias: str) -> str:
-    """SQL for the order of a row of the table, NULL if there is no such row.
-
-    Key columns are never NULL in the table, so a NULL key means an absent row in an outer join.
-    """
+    """SQL for the order of a row of the table; a NULL key, which no row has, means an absent row in an outer join."""
     order = order_sql(table, alias=alias, is_delete="false", content_hash=content_hash_sql(table.columns, alias))
     return f"CASE WHEN {alias}.{quoted(table.changes.keys[0])} IS NOT NULL THEN {order} END"
