@@ -33,13 +33,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class Decision:
-    """The decision about a table's pending windows.
-
-    Args:
-        asks: Partitions to load now, oldest first.
-        later: When failed partitions are retried, by partition key.
-        stopped: Why partitions wait for a person, by partition key.
-    """
+    """The decision about pending windows: what to load now (oldest first), when to retry, why others are stopped."""
 
     asks: list[Ask] = field(default_factory=list)
     later: dict[str, datetime] = field(default_factory=dict)

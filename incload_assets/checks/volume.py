@@ -80,12 +80,7 @@ def volume(look: Observation) -> dg.AssetCheckResult:
 
 
 def expected_rows(window: Window, history: Sequence[tuple[Window, int]]) -> Expected | None:
-    """The number of rows a window should have, from similar windows; None if the history is too short.
-
-    Args:
-        window: The window to compare.
-        history: Earlier windows with their numbers of rows, oldest first.
-    """
+    """The number of rows a window should have, by similar ones of the history (oldest first); None if that is short."""
     length = window.end - window.start
     recent = [(w, rows) for w, rows in history if w.start >= window.start - max(HISTORY, 24 * length)]
     if len(recent) < MIN_HISTORY:

@@ -69,7 +69,6 @@ def take(
 
 
 def _run(command: Command, dotenv: Mapping[str, str]) -> None:
-    """Runs the command in a child of the server, and reports the exit code to its caller."""
     os.environ.clear()
     os.environ.update({**command.environment, **dotenv})
     os.chdir(command.directory)

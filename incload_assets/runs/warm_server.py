@@ -158,7 +158,6 @@ class WarmServer:
         return True
 
     def _take(self, commands: socket.socket) -> None:
-        """Forks one command, if this server can."""
         pid = warm_commands.take(commands, self._password, lambda c: not self._is_stale(c), _fork, _dotenv)
         if pid is not None:
             os.utime(self._folder.record)  # counts as use

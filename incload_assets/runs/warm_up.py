@@ -39,11 +39,7 @@ class _Thing(pa.DataFrameModel):  # type: ignore[type-arg]  # as pandera is used
 
 
 def warm_up(settings: Settings) -> None:
-    """Loads a small throw-away table, and removes it; the Spark server must be able to read this machine's files.
-
-    Raises:
-        SparkUnavailable: Spark cannot be reached, or is lost during the load.
-    """
+    """Loads a small throw-away table, and removes it; raises SparkUnavailable if the server is not there."""
     settings.home_root.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix="warm-up-", dir=settings.home_root) as folder, open_session(settings) as spark:
         table = declare(
