@@ -58,7 +58,7 @@ REMEDY = "INCLOAD_LAKE back; or, if this lake is to go on, run incload doctor --
 
 
 def adopt_lake(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake) -> dict[str, KnownLake | None]:
-    """Makes an instance remember the lake as it is now; returns by table name what it remembered, if that changes."""
+    """Remembers the lake (it gets an identity if it has none); returns what was remembered of tables if it differs."""
     identity = lake.identity(create=True)
     assert identity is not None
     now = KnownLake(identity, lake.root)

@@ -25,7 +25,6 @@ class Observed:
         pending: When each window that is not loaded was first seen, by partition key; the oldest.
         waiting_bytes: Estimated size of what loads of the pending windows would read.
         waiting_records: Number of records that are not loaded; None if the source does not know it.
-        stopped: Why windows wait for a person, by partition key.
     """
 
     at: str

@@ -74,7 +74,6 @@ class SourceState:
 
     Args:
         positions: For windows in which a load would find something.
-        controls: The log's window records by partition key.
         left_out: Names of files at the source that resemble the data of a checked window but are not read.
     """
 
@@ -101,8 +100,7 @@ def source_state(table: Table, lake: Lake, now: datetime, newest: int | None = N
     """The state of source and log, from one request to the source for all windows and one read of the log.
 
     A window that is over and declared empty has the empty position, as in a load. If only the ``newest`` windows are
-    checked, the others have the ingested position. A SchemaMismatch is raised if by the present declaration ingested
-    data of a window belongs to another window.
+    checked, the others have the ingested position.
     """
     windows = windows_to_look_at(table, now)
     controls = ChangeLog(table, lake).controls()

@@ -46,8 +46,7 @@ class Request:
         rewrite_compacted: Whether windows whose log was compacted may be replaced by other content.
         serialized: Whether the queue is to launch one such run of the table at a time.
         started_by: What started the run, if it was no part of Dagster.
-        fingerprints: The source's positions that a sensor requests, by partition.
-        attempt: The number of the attempt at these positions, from 1; 0 for a run that no sensor requested.
+        attempt: The number of the attempt at the fingerprints, from 1; 0 for a run that no sensor requested.
     """
 
     action: RunAction = "load"

@@ -1,7 +1,6 @@
 """The fields and values of a source that the contract does not expect: undeclared ones, and others than its types.
 
-Each window is read once: what its rows show is kept by the Dagster instance with a digest of the window's files, so
-that a later look reads only windows whose rows have changed.
+The Dagster instance keeps what each window's rows show, with a digest of its files: only changed windows are read.
 """
 
 import json
@@ -40,8 +39,7 @@ class SchemaFinding:
     """A field that a source sends otherwise than the contract says, in rows of some windows (oldest first).
 
     Args:
-        what: ``unknown field``: the contract does not declare it. ``declared since``: it does now, and rows of windows
-            landed before have it beside them. ``refused type``: the type of the column refused values.
+        what: ``declared since``: the contract declares it now, and rows of windows landed before have it beside them.
         since: When the first of these windows was landed, aware; None if that is unknown.
         line: The line for the contract, or what to do instead.
     """

@@ -27,12 +27,7 @@ class Slots:
 
 @dataclass(frozen=True, kw_only=True)
 class SlotRun:
-    """A run that holds a slot or waits for one. Texts are empty, and ``since`` is None, if they are unknown.
-
-    Args:
-        table: Its table, or its job if it has no table.
-        over: Why it no longer runs; empty if it may.
-    """
+    """A run that holds a slot or waits for one, with its table (else job), and why it is over (empty if it may run)."""
 
     run_id: str
     table: str = ""

@@ -2,10 +2,9 @@
 
 A checkpoint records the version at which the table held a window. Delta's history shows, without reading rows, which of
 these versions were replaced by a restore. The last result of the check ``rollback`` stores what earlier runs found:
-each run reads only the commits since, and nothing is lost when the history is cleaned up.
-
-A copy that is put in the place of the table's folder brings an older history, which continues with version numbers that
-were used before. It is detected by the commit that was read last: the history lacks it, or has another with its number.
+each run reads only the commits since, and nothing is lost when the history is cleaned up. A copy in the place of the
+table's folder brings an older history, which reuses version numbers. It is detected by the commit that was read last:
+the history lacks it, or has another with its number.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
