@@ -9,7 +9,7 @@ from incload_assets.platform.sql import content_hash_sql, quoted
 UPSERT, DELETE, TRUNCATE, REJECTED = "upsert", "delete", "truncate", "rejected"
 REPLACED, CONTROL, SKIPPED = "replaced", "control", "skipped"
 ERASED = "erased"
-"""A record of an erased subject, of which nothing is kept; see :mod:`incload_assets.protection.erasures`."""
+"""A record of an erased subject; nothing of it is kept, see :mod:`incload_assets.protection.erasures`."""
 NOT_KEPT = (SKIPPED, ERASED)
 """Kinds of rows that are counted, and never committed."""
 MOVED = "moved"

@@ -1,12 +1,12 @@
 """Commits to the change log: one replaces windows, the other has only a fence.
 
 Neither needs Spark, which has already written the rows: an ingestion takes one Spark job, and a load that dies before
-the commit has changed nothing. A commit is based on the version of the log that is read here, and fails if another
-commit has moved its fence or replaced one of its windows since.
+has changed nothing. A commit fails if another one has moved its fence or replaced its windows since the version of the
+log that it is based on.
 
-Spark itself still commits to a log to create it, change its columns, mark windows for compaction, and vacuum it. As it
-checks whether a version exists and then writes it, such a commit could overwrite an ingestion between the two steps.
-Nothing is lost: the window record then differs from the checkpoint, and the window is requested again.
+Spark itself still commits to create a log, change its columns, mark windows for compaction, and vacuum. As it checks
+whether a version exists and then writes it, such a commit could overwrite an ingestion between the two steps. Nothing
+is lost: the window record then differs from the checkpoint, and the window is requested again.
 """
 
 from collections.abc import Collection, Mapping
@@ -48,7 +48,6 @@ def commit(
 
     Args:
         staged: Staged rows; those of other windows, and those that are no changes, are left out.
-        note: The message of the commit in the log's history.
         base: The record of the window to which rows are added; None: windows are replaced. If the log now has another
             record, because it was restored or ingested again, nothing is committed.
         keep: Whether what the windows held is kept for an undo.
@@ -63,7 +62,7 @@ def commit(
     if load.table.subject is not None and barrier_of(log_now) != staged.barrier:
         return False  # the rows were read before an erasure
     if load.table.by_column and foreign_columns(log, log_now) != list(staged.foreign):
-        return False  # the rows do not tell that they leave a column unset that other code has added since
+        return False  # the rows do not show that they leave a column unset that other code has added since
     if wider := wider_columns(log, log_now):
         # not every reader would convert the files, and each further attempt would have such files, too
         raise ConcurrentLoad(

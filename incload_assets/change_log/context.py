@@ -102,10 +102,7 @@ class LoadContext:
         return self.log.read(self.spark, at.log_version)
 
     def window_changes(self, at: "ReadView") -> DataFrame:
-        """The changes of a read view's windows, and deletes of other windows that may be newer.
-
-        If these have too many files to be read directly, the result is the whole log.
-        """
+        """The windows' changes, and deletes that may be newer; or the whole log if these are in too many files."""
         return self.changes(at) if at.window_files is None else at.window_files.read(self.spark)
 
     def read_view(self, windows: tuple[Window, ...], app_id: str, *, of_range: bool = False) -> "ReadView":

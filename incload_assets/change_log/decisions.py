@@ -1,7 +1,7 @@
-"""Decisions of people about rejected rows: discarded, accepted as they are, or fixed.
+"""Decisions of people about rejected rows, in the lake's Delta table ``_decisions``, which only grows.
 
-The lake's Delta table ``_decisions`` only grows. A row is identified by a hash of its window, its file and its payload,
-so a decision holds after its window is loaded again, as long as the file has the same record.
+A row is identified by a hash of its window, its file and its payload, so a decision holds after its window is loaded
+again, as long as the file has the same record.
 """
 
 import json
@@ -44,12 +44,11 @@ _SCHEMA = pa.schema(
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """A person's decision about one rejected row: ``accept`` it although it breaks checks, ``fix`` or ``discard`` it.
+    """A person's decision about a rejected row: ``accept`` it as it is, ``fix`` some values, or ``discard`` it.
 
     Args:
         row: The row's identifier, see :func:`rejected_row_id`.
         values: Of a fix: the right values by field, as text; None: the field has no value.
-        audit: The number of the audit's entry.
     """
 
     kind: Kind

@@ -14,7 +14,7 @@ LONGEST_TEXT = 256
 
 
 def statistics_of(footer: pq.FileMetaData, columns: Collection[str]) -> str:
-    """The statistics of a file in Delta's JSON format, with ranges of some columns, none of which is a struct.
+    """The statistics of a file in Delta's JSON format, with ranges of some columns that are no structs.
 
     A bound that is missing in Parquet, or that has no exact JSON form, is omitted. Queries then cannot skip the file.
     """

@@ -1,9 +1,8 @@
 """Former landings: what windows of the log held before, so that a window can be returned to it.
 
-When an ingestion replaces a window, the files that leave the log are kept in the folder ``_former/<table>``, linked or
-copied by the file system, with a list of what the window held, by window and landing. A list is written before the
-commit that replaces the window. Written twice it is the same, and if the commit does not happen, it does no harm. Where
-an ingestion only adds files, the former ones stay in the log, and only the list is written.
+When an ingestion replaces a window, the files that leave the log are linked or copied by the file system to the folder
+``_former/<table>``, with a list of what the window held. The list is written before the commit; written twice it is the
+same, and without the commit it does no harm. Files that stay in the log are only listed.
 """
 
 import hashlib
@@ -92,7 +91,7 @@ class FormerLandings:
         self.folder = self.uri[len(self.lake.root) + 1 :]
 
     def keep(self, log_now: DeltaTable, keys: Collection[str], *, leaving: Collection[str] | None = None) -> None:
-        """Keeps what windows that are not compacted hold before it is replaced; by default all kinds of rows."""
+        """Keeps what windows hold (not compacted ones) before files of the ``leaving`` kinds, or all, leave the log."""
         if not self.log.table.undo_retention:
             return
         records = {key: r for key, r in window_records_of(log_now, only=keys).items() if r.compacted_at is None}

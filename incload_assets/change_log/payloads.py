@@ -1,9 +1,8 @@
 """Payloads in the change log: the whole records that rejected rows keep, until their lifetime is over.
 
-A payload that is removed is replaced by the word ``expired``, to distinguish a record that is no longer kept from one
-that never was. If a person has decided about the row, its identifier follows: it is made of the payload, and the
-decision has to find its row. The age of a payload is that of its data file, or what a commit that only moved it passes
-on.
+A removed payload is replaced by the word ``expired``, to distinguish it from one that never was, and by the row's
+identifier if a person has decided about the row: it is made of the payload, and the decision has to find its row. A
+payload's age is that of its data file, or what a commit that only moved it passes on.
 """
 
 from collections.abc import Collection

@@ -23,7 +23,6 @@ class ReadView:
     Args:
         fence: The last committed number of the fence ``app_id`` in ``table_version``; 0 if none.
         controls: The window records in ``log_version`` of the plan's windows, by partition key.
-        whole: Whether the plan concerns the whole table.
         by_place: Whether the window records contain the part of the table that their windows touch.
         windows_bytes: Size of the log's files of the windows, and of truncates and possibly newer deletes of others.
         others_delete: Whether other windows have truncates, or deletes that may be newer than a change of these.
@@ -32,8 +31,7 @@ class ReadView:
         newer: Whether all changes of the windows are known to be newer than all near rows.
         near_rows: Number of near rows by Delta's statistics; 0 if these are incomplete.
         feeds: Whether Delta keeps a change feed of the table.
-        near_files: The near files; None if only Delta can read them.
-        window_files: The files of ``windows_bytes``; None if only Delta can read them.
+        near_files, window_files: The files of ``near_bytes`` and ``windows_bytes``; None if only Delta can read them.
         sizes: Size in bytes of each window's files in the log, by partition key.
     """
 

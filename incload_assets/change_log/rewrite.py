@@ -34,10 +34,10 @@ def rewrite_log(
     alone: bool = False,
     note: str,
 ) -> bool:
-    """Rewrites all rows of the log in one commit; returns whether it was committed.
+    """Rewrites all rows of the log in one commit; returns whether it was committed, and refuses to lose rows.
 
     A commit that has replaced or removed rows meanwhile (if ``alone``: any commit) makes it fail; rows that others add
-    meanwhile stay as they are. A rewrite that would lose rows is refused.
+    meanwhile stay as they are.
     """
     log, folder, files = load.log, f"{FOLDER}/{uuid4().hex}", data_files(at)
     read_at: dict[tuple[str, str], int] = {}

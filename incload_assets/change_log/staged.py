@@ -1,9 +1,8 @@
 """Staged rows: rows of the change log that are written but not committed until the ingestion is known to be correct.
 
-Spark writes the rows of some windows as Parquet files into a folder of their own within the log, ``landed/<id>``, with
-separate files for each kind of row. No version of the log contains them until a commit without Spark adds them. So the
-source is read once, and the facts of the rows are observed while they are written. An ingestion that fails removes its
-files; those of a killed one are removed by a vacuum, like all files that are in no version.
+Spark writes the rows of some windows as Parquet files into a folder within the log, ``landed/<id>``. No version of the
+log contains them until a commit without Spark adds them. So the source is read once, and the facts of the rows are
+observed while they are written. A failed ingestion removes its files; a vacuum removes those of a killed one.
 """
 
 from __future__ import annotations

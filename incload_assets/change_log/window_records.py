@@ -82,19 +82,16 @@ class WindowRecord:
 
     Args:
         landing: Number of the ingestion, and of its fence; it counts also ingestions that a restored log has lost.
-        position: The position's detail as JSON.
+        position, held: The position's detail and the hold (None: not held) as JSON.
         rows_read: Records read from the source (or carried over from a deleted file).
-        rejected: Number of these records that are in quarantine.
+        rejected, skipped, erased: How many of these are in quarantine, are no changes, or had an erased subject.
         replaced: Number of keys that had a row which this ingestion removed.
         partitions: The table's partition values or hash buckets that the window touches, as strings; None for all of
             them (the table has neither, or there is a truncate, or there are too many).
         first_sequence: Smallest value of the first sequence column as a string; None if a change has no value.
         compacted_at: When the window was first chosen for compaction; None: never.
         removed: Number of changes of this ingestion that compactions have removed since.
-        skipped: Number of records read that are no changes of this table.
-        held: The hold on the window as JSON; None: it is not held.
         former: Number of the landing that this one replaced, 0 if it was the first; None if that is unknown.
-        erased: Number of records read whose subject was erased; nothing of them is kept.
         erasing: Whether an erasure has landed the window and not merged it yet.
         content: Hash of its changes and rejected records, whatever their order, code or position; None if unknown:
             older code has landed the window, or rows of it were erased since.
