@@ -228,10 +228,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Adaptation:
-    """A change that a load may make: add columns, rewrite the table with wider types except in ``places``.
-
-    The values of ``places`` decide where a row is stored.
-    """
+    """A change that a load may make: add columns, or widen types, except of ``places``, by which rows are stored."""
 
     add: bool = True
     widen: bool = False

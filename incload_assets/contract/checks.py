@@ -20,12 +20,11 @@ from incload_assets.contract.patterns import java_pattern
 
 @dataclass(frozen=True)
 class Rule:
-    """One check of one field.
+    """One check of one field; ``holds`` is NULL for NULL.
 
     Args:
         broken: Description of a value that fails the check, for example ``not in [new, paid]``.
         arguments: All arguments of the check as text, so that a changed check is noticed even if ``broken`` is cut.
-        holds: From the column to a boolean condition, which is NULL for NULL.
     """
 
     check: str
@@ -35,11 +34,7 @@ class Rule:
 
 
 def compile_check(name: str, statistics: Mapping[str, Any], data_type: T.DataType) -> Rule:
-    """The rule of a built-in check, by its name and arguments as pandera reports them.
-
-    Raises:
-        Uncompilable: The check is not built in, or does not apply to the type, which may not hold an argument.
-    """
+    """The rule of a built-in check, by pandera's name and arguments; Uncompilable if there is none for the type."""
     builder = _BUILDERS.get(name)
     if builder is None:
         raise Uncompilable(

@@ -1,8 +1,7 @@
 """The contract of a table: a pandera model compiled to Spark column expressions.
 
 pandera's own ``validate`` neither raises on PySpark frames nor reports which rows fail. The quarantine needs both, so
-types, nullability and built-in checks become one array of reasons per row. A declaration is refused if it contains
-something that cannot be compiled:
+types, nullability and built-in checks become one array of reasons per row. What cannot be compiled is refused:
 
 - custom checks, ``@pa.check``, ``@pa.dataframe_check`` and checks of whole columns: they receive a frame, not a row;
 - ``Field(unique=True)``: uniqueness is a property of the table, ``class Config: unique = [...]``;
@@ -115,10 +114,7 @@ class Contract:
         return not_null(*reasons)
 
     def undeclared(self, raw: Callable[[str], Column], raw_types: Mapping[str, T.DataType]) -> Column | None:
-        """JSON object, by field, of the nested values with members that the contract's types do not declare.
-
-        NULL for rows without such members; None if no row can have any.
-        """
+        """Undeclared members of nested values as JSON by field, NULL without any; None if no row can have any."""
         found = []
         for field in self.fields:
             source = raw_types.get(field.name)

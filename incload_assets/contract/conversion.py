@@ -43,7 +43,7 @@ class Struct(pyspark_engine.DataType):
 def convert(value: Column, source: T.DataType, target: T.DataType) -> Column:
     """The raw value as the target type; NULL if that would lose information. Never throws.
 
-    It is a string (of text formats; nested values are JSON, binary is base64), or a value of a typed file.
+    The value is a string (from text formats; nested values as JSON, binary as base64), or from a typed file.
     """
     if isinstance(source, T.StringType):
         return value if isinstance(target, T.StringType) else _from_text(value, target)
@@ -115,10 +115,7 @@ def _same(left: T.DataType, right: T.DataType) -> bool:
 
 
 def text_for(value: Column, kind: T.DataType, target: T.DataType | None) -> Column:
-    """A value as a string that converts to ``target`` like the value itself; None: the contract declares no such field.
-
-    Bytes that cannot become a string are reported by :func:`bytes_faults`, because a string converts in any case.
-    """
+    """A value as a string that converts to ``target`` (None: undeclared) like the value; see :func:`bytes_faults`."""
     target = target or T.StringType()
     if isinstance(kind, T.BinaryType) != isinstance(target, T.BinaryType) and not isinstance(target, T.StringType):
         return F.concat(
@@ -131,7 +128,7 @@ def text_for(value: Column, kind: T.DataType, target: T.DataType | None) -> Colu
 
 
 def bytes_faults(name: str, value: Column, kind: T.DataType, target: T.DataType | None) -> list[Column]:
-    """The faults of bytes that :func:`text_for` turns into a string; each NULL if there is no fault."""
+    """The faults of bytes that :func:`text_for` turns into a string, which always converts; NULL if there is none."""
     if not (isinstance(kind, T.BinaryType) and isinstance(target, T.StringType)):
         return []
     return [F.when(value.isNotNull() & convert(value, kind, target).isNull(), f"{name}: bytes, not UTF-8")]

@@ -41,7 +41,6 @@ class TableContract:
         stored: What Delta stores of the table, the loader's own columns included.
         whole: Whether rows are identified by their whole content.
         unset: Whether changes may leave columns as they are.
-        adaptation: What a load may change of an existing table; it is not in the file.
     """
 
     columns: tuple[ColumnDescription, ...]

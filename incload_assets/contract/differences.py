@@ -1,6 +1,6 @@
 """The differences between two contracts of a table, each with what a load does about it; they are pure functions.
 
-What Delta stores is compared by ``adaptation.py``, as loads do; what only the declaration has (checks), here.
+``adaptation.py`` compares what Delta stores, as loads do; this module what only the declaration has, as checks.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
