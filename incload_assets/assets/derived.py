@@ -52,16 +52,7 @@ def upstream_tables(
     function: DerivedFunction,
     partitions_def: dg.TimeWindowPartitionsDefinition,
 ) -> tuple[UpstreamTable, ...]:
-    """Checks the declared upstream tables of a derived table.
-
-    Args:
-        key: Key of the derived table.
-        of: Upstream tables as declared.
-        function: The function that makes a window's rows of theirs.
-        partitions_def: Partitions of the derived table.
-
-    Returns:
-        The upstream tables.
+    """The upstream tables of a derived table, checked against its function and partitions.
 
     Raises:
         DeclarationError: With table, field, value, rule and remedy.
