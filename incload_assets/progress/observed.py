@@ -18,12 +18,10 @@ SHOWN = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Observed:
-    """The observation of one tick of a table's sensor. Times are in ISO 8601, durations in seconds.
+    """The observation of one tick of a table's sensor. Times are in ISO 8601, durations in seconds, sizes estimated.
 
     Args:
-        windows: Number of windows by status.
         pending: When each window that is not loaded was first seen, by partition key; the oldest.
-        waiting_bytes: Estimated size of what loads of the pending windows would read.
         waiting_records: Number of records that are not loaded; None if the source does not know it.
     """
 

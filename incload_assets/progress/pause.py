@@ -140,12 +140,7 @@ def resume(lake: Lake, table_name: str, because: str = "", *, actor: str = "", r
 
 
 def parse_until(text: str, at: datetime) -> datetime:
-    """The instant that a time such as ``2026-01-06T12:00+01:00`` (default: UTC), or a duration such as ``1w``, means.
-
-    Example:
-        >>> parse_until("2h", datetime(2026, 1, 5, 12, tzinfo=UTC)).isoformat()
-        '2026-01-05T14:00:00+00:00'
-    """
+    """The instant of a time such as ``2026-01-06T12:00+01:00`` (default: UTC), or after a duration such as ``1w``."""
     return _instant(text, at, 1, "--until 2h")
 
 

@@ -48,12 +48,10 @@ class TableStatus:
         forgotten: Those missing or waiting whose load is in the log: Dagster's storage, or their run, was lost.
         causes: Why each failed partition failed: ``transient``, ``missing``, ``contract`` or ``error``.
         undone: Why the table has lost a loaded partition: it was restored, deleted or created again.
-        holds: Who holds each held partition, since when and why.
         freshness: Seconds by which the latest due partition is overdue, 0 if it is loaded; None if none is declared or
             due.
         rows: Number of rows of the table; None if there is no table, or a file lacks statistics.
         left_out: Names of files that resemble the table's data but do not match the source's path.
-        paused: Who paused the table's loads, until when and why; None if they go on.
     """
 
     table: str
