@@ -26,7 +26,7 @@ WINDOWS_PER_RUN = 50
 
 @dataclass(frozen=True, kw_only=True)
 class Depth:
-    """A schedule, and how many of the newest windows it compares; tables of other criticalities are left out."""
+    """A schedule, and how many of the newest windows it compares by a table's criticality; others are left out."""
 
     name: str
     cron: str

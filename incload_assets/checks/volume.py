@@ -80,7 +80,7 @@ def volume(look: Observation) -> dg.AssetCheckResult:
 
 
 def expected_rows(window: Window, history: Sequence[tuple[Window, int]]) -> Expected | None:
-    """The number of rows a window should have, by similar ones of the history (oldest first); None if that is short."""
+    """The number of rows a window should have by similar earlier ones (oldest first); None if these are too few."""
     length = window.end - window.start
     recent = [(w, rows) for w, rows in history if w.start >= window.start - max(HISTORY, 24 * length)]
     if len(recent) < MIN_HISTORY:
