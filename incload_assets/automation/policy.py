@@ -15,7 +15,7 @@ DELAYS = (timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=15), tim
 """Delays from the end of a failed attempt to the next; the last delay applies to all further attempts."""
 
 MOST_ATTEMPTS: Mapping[Outcome, int] = {"contract": 1, "error": 5, "loaded": 2}
-"""Most attempts at one position with one code version; after two loads that did not help, a person has to."""
+"""Most attempts at one position with one code version before a person is needed; other outcomes have no limit."""
 
 RIGHT_AFTER = timedelta(days=1)
 """A window that differs again this soon after a load was not fixed by it; later, something else has happened."""

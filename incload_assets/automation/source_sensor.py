@@ -36,9 +36,9 @@ def source_sensor(
 ) -> dg.SensorDefinition:
     """A sensor that requests the partitions for which the source has new data, oldest first.
 
-    It covers new and changed files, windows missed during downtime or declared empty, failed windows whose retry is
-    due, and windows that a check found wrong, but not what a queued or running run covers. If the source does not
-    answer, the tick fails with its message; the sensors of other tables go on.
+    It covers new and changed files, windows missed during downtime, windows that are over and declared empty, failed
+    windows whose retry is due, and windows that a check found wrong, but not what a queued or running run covers. If
+    the source does not answer, the tick fails with its message; the sensors of other tables go on.
     """
     pace = Pace()
 
