@@ -271,11 +271,6 @@ def stored_differences(
 
     Only declared properties are compared; one that the table lacks is set by a load. ``whole``: rows are identified by
     their whole content. ``unset``: changes may leave columns as they are.
-
-    Example:
-        >>> has, declared = (Stored(T.StructType().add("id", kind)) for kind in ("integer", "long"))
-        >>> [(found.kind.name, found.was, found.now) for found in stored_differences(has, declared)]
-        [('type widened', 'int', 'bigint')]
     """
     found = chain(
         _of_layout(has, declared),

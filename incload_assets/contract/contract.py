@@ -82,10 +82,7 @@ class Contract:
         return {field.name: field.protection for field in self.fields if field.protection is not None}
 
     def typed(self, raw: Callable[[str], Column], raw_types: Mapping[str, T.DataType]) -> list[Column]:
-        """One column per field, in order: the raw value converted to the declared type, NULL if that is impossible.
-
-        A field without a raw type has no raw value.
-        """
+        """One column per field, in order: the raw value as the declared type, or NULL if there is none that fits."""
         return [self._typed(field, raw, raw_types).alias(field.name) for field in self.fields]
 
     def type_reasons(
@@ -139,8 +136,7 @@ class Contract:
 
         Args:
             only: Validate these columns alone; deletes, for example, have little more than their key.
-            given: From a field's name to whether the row sets the field; NULL is allowed if it does not. None: all are
-                set.
+            given: From a field's name to whether the row sets it; NULL is allowed if it does not. None: all are set.
             checks: Whether the contract's checks of values are made, beside the nullability of columns.
             judged: From a protected field's name to the reason of :meth:`broken` for its value; None: not checked.
         """

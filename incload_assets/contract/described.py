@@ -1,7 +1,7 @@
 """Contracts of tables as values that can be written to a file and compared, for example with what a lake holds.
 
-The file is JSON: tables by name, and a line for each column, in the order of the declaration, so that a version control
-shows what has changed. It has no address, no password and no value of a row.
+The file is JSON, with a line for each column in the declared order, so that a version control shows what has changed.
+It has no address, no password and no value of a row.
 """
 
 import json
@@ -19,12 +19,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class ColumnDescription:
-    """One column of a contract.
-
-    Args:
-        personal: Whether values are masked in everything shown to people; text: what is kept in their place.
-        checks: The checks that a value other than NULL must pass, as text.
-    """
+    """One column of a contract; text in ``personal`` says what is kept in place of the values."""
 
     name: str
     data_type: T.DataType

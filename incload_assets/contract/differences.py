@@ -1,7 +1,4 @@
-"""The differences between two contracts of a table, each with what a load does about it; they are pure functions.
-
-``adaptation.py`` compares what Delta stores, as loads do; this module what only the declaration has, as checks.
-"""
+"""Differences between two contracts of a table that only declarations have; Delta's are found by ``adaptation.py``."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
