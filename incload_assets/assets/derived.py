@@ -52,11 +52,7 @@ def upstream_tables(
     function: DerivedFunction,
     partitions_def: dg.TimeWindowPartitionsDefinition,
 ) -> tuple[UpstreamTable, ...]:
-    """The upstream tables of a derived table, checked against its function and partitions.
-
-    Raises:
-        DeclarationError: With table, field, value, rule and remedy.
-    """
+    """The upstream tables of a derived table, checked against its function and partitions."""
     table_name = key.to_user_string()
     if not isinstance(of, Mapping) or not all(isinstance(given, Upstream) for given in of.values()):
         raise DeclarationError(
