@@ -16,7 +16,7 @@ LONGEST_TEXT = 256
 def statistics_of(footer: pq.FileMetaData, columns: Collection[str]) -> str:
     """The statistics of a file in Delta's JSON format, with ranges of some columns that are no structs.
 
-    A bound that is missing in Parquet, or that has no exact JSON form, is omitted. Queries then cannot skip the file.
+    A bound that is missing in Parquet, or has no exact JSON form, is omitted; queries then cannot skip the file.
     """
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     places = {footer.schema.column(place).path: place for place in range(footer.num_columns)}
