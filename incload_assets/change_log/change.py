@@ -36,11 +36,7 @@ def order_sql(table: Table, *, alias: str = "", is_delete: str, content_hash: st
 
 
 def log_order(table: Table, alias: str = "log") -> Column:
-    """The order of a row of the log.
-
-    The content is hashed by the present contract: the stored ``_hash`` is by the contract that validated the row, and
-    would always differ from the table's if a column has been removed or moved since.
-    """
+    """The order of a row of the log; content is hashed again, as ``_hash`` may be by a former contract's columns."""
     content = content_hash_sql(table.columns, alias)
     return F.expr(order_sql(table, alias=alias, is_delete=f"{alias}._kind = '{DELETE}'", content_hash=content))
 

@@ -46,9 +46,7 @@ _SCHEMA = pa.schema(
 class Decision:
     """A person's decision about a rejected row: ``accept`` it as it is, ``fix`` some values, or ``discard`` it.
 
-    Args:
-        row: The row's identifier, see :func:`rejected_row_id`.
-        values: Of a fix: the right values by field, as text; None: the field has no value.
+    The ``values`` of a fix are texts by field; None: the field has no value.
     """
 
     kind: Kind

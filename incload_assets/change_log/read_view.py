@@ -32,7 +32,6 @@ class ReadView:
         near_rows: Number of near rows by Delta's statistics; 0 if these are incomplete.
         feeds: Whether Delta keeps a change feed of the table.
         near_files, window_files: The files of ``near_bytes`` and ``windows_bytes``; None if only Delta can read them.
-        sizes: Size in bytes of each window's files in the log, by partition key.
     """
 
     table_version: int

@@ -36,8 +36,7 @@ def rewrite_log(
 ) -> bool:
     """Rewrites all rows of the log in one commit; returns whether it was committed, and refuses to lose rows.
 
-    A commit that has replaced or removed rows meanwhile (if ``alone``: any commit) makes it fail; rows that others add
-    meanwhile stay as they are.
+    It fails if another commit meanwhile has replaced or removed rows (if ``alone``: any commit); added rows stay.
     """
     log, folder, files = load.log, f"{FOLDER}/{uuid4().hex}", data_files(at)
     read_at: dict[tuple[str, str], int] = {}

@@ -1,7 +1,6 @@
-"""The schema of a source as the rows of a window show it: fields outside the contract, values of another type.
+"""Fields outside the contract and values of another type in a window's rows: names, numbers and forms, but no values.
 
-The log keeps fields outside the contract beside each row, as a JSON object, and of a rejected row the reasons. Names,
-numbers of rows and the forms of values are taken from both; no value is.
+The log keeps such fields beside each row, as a JSON object, and of a rejected row the reasons.
 """
 
 import json

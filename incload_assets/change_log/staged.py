@@ -73,8 +73,7 @@ class Staged:
     Args:
         given: Windows whose files were passed to a commit; they stay, as its answer may be lost although it succeeded.
         barrier: The log's barrier at the beginning, see :mod:`incload_assets.protection.erasures`.
-        foreign: If changes may leave columns unset, the columns of the log at the beginning that the declaration lacks,
-            because other code has added them: no change sets them.
+        foreign: Columns of the log at the beginning that other code has added; no change sets them.
     """
 
     log: ChangeLog

@@ -56,9 +56,7 @@ _FIELDS = frozenset(WINDOW_RECORD_TYPE.names)
 class Hold:
     """A window that is not to be loaded until its source has other content than at the fingerprint.
 
-    Args:
-        undone: Number of the landing that was undone; 0: the window is only held as it is.
-        returned_to: Number of the landing that the window was returned to; 0: to before its first.
+    ``undone`` and ``returned_to`` are numbers of landings, 0 if nothing was undone, or the window had no earlier one.
     """
 
     fingerprint: str
@@ -152,8 +150,7 @@ class WindowRecord:
 def window_records_of(log: DeltaTable, *, only: Collection[str] | None = None) -> dict[str, WindowRecord]:
     """The window records in a version of a log, of all windows or of some, by partition key.
 
-    They are cached, as Delta's files never change: to open a thousand small files, one for each record, takes a second,
-    and sensors read the records every half minute.
+    They are cached, as Delta's files never change: opening a thousand takes a second, and sensors do every half minute.
     """
     files = data_files(log)
     wanted = pc.field("partition._kind") == CONTROL
