@@ -76,10 +76,6 @@ def incremental_definitions(
 
     Raises:
         DeclarationError: Two tables would share one folder in the lake, or the name of their sensors.
-
-    Example:
-        >>> incremental_definitions([], Settings()).resolve_all_job_names()
-        ['__ASSET_JOB']
     """
     assets = list(assets)
     lake = Lake.of(settings)

@@ -52,20 +52,7 @@ def upstream_tables(
     function: DerivedFunction,
     partitions_def: dg.TimeWindowPartitionsDefinition,
 ) -> tuple[UpstreamTable, ...]:
-    """Checks the declared upstream tables of a derived table.
-
-    Args:
-        key: Key of the derived table.
-        of: Upstream tables as declared.
-        function: The function that makes a window's rows of theirs.
-        partitions_def: Partitions of the derived table.
-
-    Returns:
-        The upstream tables.
-
-    Raises:
-        DeclarationError: With table, field, value, rule and remedy.
-    """
+    """The upstream tables of a derived table, checked against its function and partitions."""
     table_name = key.to_user_string()
     if not isinstance(of, Mapping) or not all(isinstance(given, Upstream) for given in of.values()):
         raise DeclarationError(

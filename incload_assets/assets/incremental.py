@@ -86,8 +86,8 @@ def incremental_asset(
         interval: How often the table's sensor checks the source, and so how often the open window is loaded while it
             changes. ``incload status TABLE`` reports if loads cannot keep up.
         slo: Service level objectives, see ``incload slo``.
-        criticality: Who is told of an alert: with ``high`` somebody is paged, with ``normal`` a ticket is opened, with
-            ``low`` nobody. Also how much of the table the scheduled reconciliations compare.
+        criticality: Who is notified of an alert: ``high`` pages a person, ``normal`` opens a ticket, ``low`` notifies
+            no one. Also how much of the table the scheduled reconciliations compare.
         undo_retention: How long the content that a load replaces is kept, so that ``incload undo`` can bring it back;
             zero: it is not kept.
         on_failed_reconciliation: What is done with a window whose load ends with a table that differs from its log,

@@ -27,9 +27,7 @@ Metadata = dict[str, dg.MetadataValue]
 def metadata_of(load: LoadContext, reports: Sequence[LoadReport]) -> dict[str, Metadata]:
     """The metadata of materializations by partition key; the UI plots its numbers over time.
 
-    Args:
-        load: The run's load context.
-        reports: Reports of loads that were reconciled with the same version of the log.
+    All loads were reconciled with the same version of the log.
     """
     samples = _samples(load, reports)
     return {

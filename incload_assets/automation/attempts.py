@@ -18,17 +18,13 @@ RUNS_AT_ONCE = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """The last run that tried a partition.
+    """The last run that tried a partition; a run that no sensor requested has ``number`` 0.
 
     Args:
-        run_id: The run.
         outcome: ``loaded``, or why not: ``transient`` (a retry may succeed; also a process that died), ``missing`` (the
             source held nothing), ``contract`` (too many rejected rows), ``error`` (anything else), ``range`` (another
             partition of the same run may be the reason), ``cancelled`` (by a person).
-        number: The number of the attempt at ``fingerprint``; 0 for a run that no sensor requested.
         fingerprint: The position that the run was requested to load, None if unknown.
-        code_version: The table's code version when the run was requested, None if unknown.
-        ended: When the run ended, aware, UTC.
     """
 
     run_id: str
@@ -40,13 +36,7 @@ class Attempt:
 
 
 def last_attempts(instance: dg.DagsterInstance, table: Table, pending: Iterable[WindowProgress]) -> dict[str, Attempt]:
-    """The last attempt at each pending window that was ever tried, by partition key.
-
-    Args:
-        instance: The instance with the runs.
-        table: The declaration.
-        pending: Windows that no run is loading now.
-    """
+    """The last attempt at each pending window that was ever tried and that no run is loading now, by partition key."""
     keys = {window.key for window in pending}
     unloaded = instance.event_log_storage.get_latest_asset_partition_materialization_attempts_without_materializations(
         table.key

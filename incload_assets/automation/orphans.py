@@ -1,8 +1,7 @@
 """Runs whose process is gone.
 
 Dagster's default launcher notices a run that dies while its code server is alive. When both die at once (the machine
-restarts, the server is killed), the run stays STARTED forever: it keeps its pool's slot, and its partitions stay in
-progress.
+restarts), the run stays STARTED forever, with its pool's slot and its partitions.
 """
 
 from typing import Any
@@ -18,18 +17,10 @@ LOCATION_TAG = "dagster/code_location"
 
 
 def fail_orphans(instance: dg.DagsterInstance, location: str | None = None) -> list[str]:
-    """Reports runs as failed if their process on this machine is gone, and frees their pools' slots.
+    """Reports runs as failed if their process on this machine is gone, frees their pools' slots, and returns their ids.
 
-    Runs on other machines are left to Dagster's ``max_runtime_seconds``, runs that never started to its
-    ``start_timeout_seconds``.
-
-    Args:
-        instance: The instance with the runs.
-        location: Name of a code location. Its runs that died before they could record their process are checked by the
-            process id in their log; pass it only on the machine where they are launched.
-
-    Returns:
-        The ids of the runs.
+    Others are left to Dagster's ``max_runtime_seconds`` and ``start_timeout_seconds``. Runs of the given code location
+    that died before they recorded their process are found by their log; name it only on the machine that launches them.
     """
     statuses = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
     failed = []

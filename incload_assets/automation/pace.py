@@ -1,9 +1,8 @@
 """How often a sensor checks its whole source: as often as takes a twentieth of its time.
 
-New data is nearly always in the newest partitions; older ones change only if files come late or are rewritten. So
-between two full checks a sensor checks only the newest partitions. At an interval of 15 seconds this makes no
-difference to a source that is checked in less than a second. For a source with a hundred thousand files, listed page by
-page, it is the difference between a sensor that does nothing else and one that costs little.
+New data is nearly always in the newest partitions, and only these are checked between two full checks. This makes no
+difference to a source that is checked in less than a second; for one with a hundred thousand files, listed page by
+page, a sensor would do nothing else.
 """
 
 import time

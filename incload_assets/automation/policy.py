@@ -15,10 +15,7 @@ DELAYS = (timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=15), tim
 """Delays from the end of a failed attempt to the next; the last delay applies to all further attempts."""
 
 MOST_ATTEMPTS: Mapping[Outcome, int] = {"contract": 1, "error": 5, "loaded": 2}
-"""Most attempts at one position with one code version; other outcomes are retried without limit.
-
-A window that differs from its source right after two loads needs a person, not a third load.
-"""
+"""Most attempts at one position with one code version before a person is needed; other outcomes have no limit."""
 
 RIGHT_AFTER = timedelta(days=1)
 """A window that differs again this soon after a load was not fixed by it; later, something else has happened."""
@@ -26,14 +23,7 @@ RIGHT_AFTER = timedelta(days=1)
 
 @dataclass(frozen=True, kw_only=True)
 class Ask:
-    """One partition to load.
-
-    Args:
-        partition: The partition key.
-        fingerprint: Fingerprint of the source's present position.
-        number: The number of the attempt at this position, from 1.
-        after: The run that last tried the partition, empty if none did.
-    """
+    """One partition to load, at the source's present position."""
 
     partition: str
     fingerprint: str
@@ -43,13 +33,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class Decision:
-    """The decision about a table's pending windows.
-
-    Args:
-        asks: Partitions to load now, oldest first.
-        later: When failed partitions are retried, by partition key.
-        stopped: Why partitions wait for a person, by partition key.
-    """
+    """The decision about pending windows: what to load now (oldest first), when to retry, why others are stopped."""
 
     asks: list[Ask] = field(default_factory=list)
     later: dict[str, datetime] = field(default_factory=dict)
@@ -66,19 +50,11 @@ def plan(
     """Decides about each window that is not loaded.
 
     - A window that was not tried at its present position with the present code is requested at once.
-    - A failed attempt is repeated after a growing delay, unless only a person can help. If the source has changed
-      since, the first retry is immediate, because the change may be the fix; further retries are delayed, because a
-      source that changes all the time is no reason to retry all the time.
+    - A failed attempt is repeated after a growing delay, unless only a person can help. If the source has changed, the
+      first retry is immediate (the change may be the fix), and only this one (the source may change all the time).
     - A window that was repaired and is found wrong again waits for a person.
     - A window that was loaded and differs at the same position is loaded again, twice in a day; then it waits.
     - A cancelled load is repeated after the longest delay, so that it leaves no gap.
-
-    Args:
-        progress: The progress of all windows, oldest first.
-        attempt_at: Returns the last attempt at a pending window.
-        code_version: The table's present code version.
-        now: The instant, aware.
-        limit: Most partitions to request.
     """
     result = Decision()
     for window in progress:

@@ -24,13 +24,7 @@ def is_repair(fingerprint: str | None) -> bool:
 def with_repairs(
     instance: dg.DagsterInstance, table: Table, progress: Sequence[WindowProgress]
 ) -> list[WindowProgress]:
-    """The progress, with loaded windows that need a repair marked as drifted. Each finding is a new position.
-
-    Args:
-        instance: The instance with check results and checkpoints.
-        table: The declaration.
-        progress: The progress from source and checkpoints.
-    """
+    """The progress, with loaded windows that need a repair marked as drifted. Each finding is a new position."""
     wrong = _found_wrong(instance, table) | _undone(instance, table)
 
     def asked(window: WindowProgress) -> Position | None:

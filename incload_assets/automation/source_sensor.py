@@ -37,15 +37,8 @@ def source_sensor(
     """A sensor that requests the partitions for which the source has new data, oldest first.
 
     It covers new and changed files, windows missed during downtime, windows that are over and declared empty, failed
-    windows whose retry is due, and windows that a check found wrong. It does not request what a queued or running run
-    already covers. It needs no Spark. If the source does not answer, the tick fails with the source's message; the
-    sensors of other tables go on. See :mod:`incload_assets.automation.pace` for how much of the source it checks.
-
-    Args:
-        table: The declaration.
-        name: The sensor's name.
-        job_name: The name of the job that loads the table.
-        partitions_per_run: Most adjacent partitions in one run.
+    windows whose retry is due, and windows that a check found wrong, but not what a queued or running run covers. If
+    the source does not answer, the tick fails with its message; the sensors of other tables go on.
     """
     pace = Pace()
 
@@ -91,18 +84,7 @@ def source_sensor(
 def look(
     instance: dg.DagsterInstance, table: Table, lake: Lake, at: datetime, *, newest: int | None = None
 ) -> tuple[list[WindowProgress], Decision]:
-    """The table's progress, and the decision about its pending windows.
-
-    Args:
-        instance: The instance with the checkpoints.
-        table: The declaration.
-        lake: The lake with the table's log.
-        at: The present instant, aware.
-        newest: Check only this many of the newest windows; None: all.
-
-    Raises:
-        SourceUnavailable, SourceUnreadable: From the source.
-    """
+    """The table's progress at an instant, and the decision about its pending windows; raises the source's errors."""
     progress = with_repairs(instance, table, progress_of(instance, table, lake, at, newest=newest))
     attempts = last_attempts(instance, table, pending) if (pending := [w for w in progress if is_pending(w)]) else {}
 
@@ -131,14 +113,6 @@ def run_requests(
 
     Untried windows can be loaded together. A failed window is retried by itself, so that it cannot fail because of
     another. A window that is open or was rewritten does not wait for others, nor do others wait for it.
-
-    Args:
-        instance: The instance with the runs.
-        table: The declaration.
-        progress: The progress of all windows, oldest first.
-        asks: The partitions to load, oldest first.
-        at: The present instant, aware; decides which windows are open.
-        most: Most windows in one run.
     """
     return [_request(instance, table, group) for group in _groups(progress, asks, at, most)]
 
@@ -180,9 +154,8 @@ def _request(instance: dg.DagsterInstance, table: Table, asks: Sequence[Ask]) ->
 def _run_key(instance: dg.DagsterInstance, table: Table, asks: Sequence[Ask]) -> str:
     """The run key of a request. Dagster never starts a second run for the same key.
 
-    The key therefore contains the previous run, so that a file that is changed and then changed back is requested a
-    third time. If Dagster's history of the partitions lacks that run, because it was wiped or a person reported a
-    materialization, the previous run is found by its key.
+    It contains the previous run, so that a file that is changed and then changed back is requested a third time. If
+    Dagster's history lacks that run (it was wiped, or a materialization reported), it is found by its key.
     """
     first, last = asks[0], asks[-1]
     if first is last:

@@ -9,7 +9,7 @@ from incload_assets.platform.sql import content_hash_sql, quoted
 UPSERT, DELETE, TRUNCATE, REJECTED = "upsert", "delete", "truncate", "rejected"
 REPLACED, CONTROL, SKIPPED = "replaced", "control", "skipped"
 ERASED = "erased"
-"""A record of an erased subject, of which nothing is kept; see :mod:`incload_assets.protection.erasures`."""
+"""A record of an erased subject; nothing of it is kept, see :mod:`incload_assets.protection.erasures`."""
 NOT_KEPT = (SKIPPED, ERASED)
 """Kinds of rows that are counted, and never committed."""
 MOVED = "moved"
@@ -36,11 +36,7 @@ def order_sql(table: Table, *, alias: str = "", is_delete: str, content_hash: st
 
 
 def log_order(table: Table, alias: str = "log") -> Column:
-    """The order of a row of the log.
-
-    The content is hashed by the present contract: the stored ``_hash`` is by the contract that validated the row, and
-    would always differ from the table's if a column has been removed or moved since.
-    """
+    """The order of a row of the log; content is hashed again, as ``_hash`` may be by a former contract's columns."""
     content = content_hash_sql(table.columns, alias)
     return F.expr(order_sql(table, alias=alias, is_delete=f"{alias}._kind = '{DELETE}'", content_hash=content))
 
@@ -51,9 +47,6 @@ def truncate_order(table: Table) -> Column:
 
 
 def row_order_sql(table: Table, alias: str) -> str:
-    """SQL for the order of a row of the table, NULL if there is no such row.
-
-    Key columns are never NULL in the table, so a NULL key means an absent row in an outer join.
-    """
+    """SQL for the order of a row of the table; a NULL key, which no row has, means an absent row in an outer join."""
     order = order_sql(table, alias=alias, is_delete="false", content_hash=content_hash_sql(table.columns, alias))
     return f"CASE WHEN {alias}.{quoted(table.changes.keys[0])} IS NOT NULL THEN {order} END"

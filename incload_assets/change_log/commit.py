@@ -1,14 +1,12 @@
 """Commits to the change log: one replaces windows, the other has only a fence.
 
-Neither needs Spark, which has already written the rows. So an ingestion takes one Spark job, and a load that dies
-before the commit has changed nothing. A commit is based on the version of the log that is read here, and fails if
-another commit has moved its fence or replaced one of its windows since: see
-:meth:`incload_assets.platform.lake.Lake.commit`.
+Neither needs Spark, which has already written the rows: an ingestion takes one Spark job, and a load that dies before
+has changed nothing. A commit fails if another one has moved its fence or replaced its windows since the version of the
+log that it is based on.
 
-Spark itself still commits to a log to create it, change its columns, mark windows for compaction, and vacuum it. Its
-commits check whether a version exists and then write it, so between the two steps such a commit could overwrite an
-ingestion. Nothing is lost by that: the window record then differs from the checkpoint, and the window is requested
-again.
+Spark itself still commits to create a log, change its columns, mark windows for compaction, and vacuum. As it checks
+whether a version exists and then writes it, such a commit could overwrite an ingestion between the two steps. Nothing
+is lost: the window record then differs from the checkpoint, and the window is requested again.
 """
 
 from collections.abc import Collection, Mapping
@@ -46,24 +44,15 @@ def commit(
     anew: Collection[str] = (),
     read_at: Mapping[str, datetime] | None = None,
 ) -> bool:
-    """Replaces windows of the log, or adds to one, in one commit fenced by ``(app_id, number)``.
+    """Replaces windows of the log, or adds to one, in one commit with a fence; returns whether the log now has it.
 
     Args:
-        load: The load's context.
         staged: Staged rows; those of other windows, and those that are no changes, are left out.
-        controls: New window records by partition key.
-        app_id: Identifier of the fence.
-        number: Number of the fence.
-        note: The message of the commit in the log's history.
-        base: The window record of a single window to which the rows are added; None: the windows are replaced. If the
-            log now has another record, because it was restored or ingested again, nothing is committed.
+        base: The record of the window to which rows are added; None: windows are replaced. If the log now has another
+            record, because it was restored or ingested again, nothing is committed.
         keep: Whether what the windows held is kept for an undo.
         anew: With ``base``, kinds of the window's rows that are replaced nevertheless.
-        read_at: When the payloads of windows were read from their source, by partition key; by default now. See
-            :mod:`incload_assets.change_log.payloads`.
-
-    Returns:
-        Whether the log now has this commit's windows.
+        read_at: When the payloads of windows were read from their source, by partition key; by default now.
 
     Raises:
         ConcurrentLoad: Other code has widened a type since the rows were staged; nothing was committed.
@@ -73,7 +62,7 @@ def commit(
     if load.table.subject is not None and barrier_of(log_now) != staged.barrier:
         return False  # the rows were read before an erasure
     if load.table.by_column and foreign_columns(log, log_now) != list(staged.foreign):
-        return False  # the rows do not tell that they leave a column unset that other code has added since
+        return False  # the rows do not show that they leave a column unset that other code has added since
     if wider := wider_columns(log, log_now):
         # not every reader would convert the files, and each further attempt would have such files, too
         raise ConcurrentLoad(
@@ -97,19 +86,7 @@ def commit(
 
 
 def bare_fence(load: LoadContext, app_id: str, *, odd: bool = False) -> int:
-    """Commits only a fence to the log, with a number above all earlier ones, to reject commits with a lower number.
-
-    Args:
-        load: The load's context.
-        app_id: Identifier of the fence.
-        odd: Whether the number has to be odd.
-
-    Returns:
-        The number.
-
-    Raises:
-        ConcurrentLoad: Other loads kept moving the fence.
-    """
+    """Commits only a fence to the log, to reject commits with a lower number; its number is above all earlier ones."""
     log = load.log
 
     def send(number: int) -> None:

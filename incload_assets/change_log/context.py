@@ -25,12 +25,7 @@ from incload_assets.platform.lake import Lake, bytes_in, bytes_of, data_files, f
 
 @dataclass
 class Phases:
-    """The times of a load's phases.
-
-    Args:
-        timeline: Name, start in seconds since 1970 and duration in seconds of each part, in order; a phase that is
-            repeated has several.
-    """
+    """The times of a load's phases: name, start (seconds since 1970) and duration (seconds) of each part, in order."""
 
     timeline: list[tuple[str, float, float]] = field(default_factory=list)
 
@@ -58,16 +53,7 @@ def _no_log(_: str) -> None:
 
 @dataclass(frozen=True)
 class LoadContext:
-    """A table, and everything that the steps of a load need to work on it.
-
-    Args:
-        spark: A session used by this load only, because the fence is a session setting.
-        table: The declaration.
-        lake: The lake with the table.
-        run_id: The Dagster run, recorded in window records and commits.
-        info: Logs one line for each step.
-        phases: Records the time per phase.
-    """
+    """A table, and all that a load needs to work on it; the session is its own, as the fence is a session setting."""
 
     spark: SparkSession
     table: Table
@@ -92,16 +78,11 @@ class LoadContext:
         return self.lake.table_uri(self.table.key.path)
 
     def anew(self) -> "LoadContext":
-        """The context of the next load of the same run: it reads the lake from the start, and has its own times."""
+        """The context of the next load of a run: it reads the lake from the start again, and has its own times."""
         return replace(self, lake=self.lake.followed(), phases=Phases())
 
     def rows(self, at: "ReadView", *, near: bool = False) -> DataFrame:
-        """The table's rows in a read view. An empty table is answered without a Spark query.
-
-        Args:
-            at: The read view.
-            near: Whether to read only the part of the table that the windows touch.
-        """
+        """The table's rows in a read view, or only the near ones. An empty table is answered without a Spark query."""
         if not (at.near_bytes if near else at.table_bytes):
             return self.spark.createDataFrame([], self.table.schema)
         if near and at.near_files is not None:
@@ -121,20 +102,11 @@ class LoadContext:
         return self.log.read(self.spark, at.log_version)
 
     def window_changes(self, at: "ReadView") -> DataFrame:
-        """The changes of a read view's windows, and deletes of other windows that may be newer.
-
-        If these have too many files to be read directly, the result is the whole log.
-        """
+        """The windows' changes, and deletes that may be newer; or the whole log if these are in too many files."""
         return self.changes(at) if at.window_files is None else at.window_files.read(self.spark)
 
     def read_view(self, windows: tuple[Window, ...], app_id: str, *, of_range: bool = False) -> "ReadView":
-        """Opens a read view: first the table, then the log, so that the log has everything that was merged.
-
-        Args:
-            windows: Ingested windows.
-            app_id: Identifier of the fence, unless the table has only one fence.
-            of_range: Whether it is the fence of a range.
-        """
+        """Opens a read view: first the table, then the log, so that the log has everything that was merged."""
         table = self.lake.delta(self.uri)
         log = self.log.open()
         assert table is not None

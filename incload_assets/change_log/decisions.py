@@ -1,7 +1,7 @@
-"""Decisions of people about rejected rows: discarded, accepted as they are, or fixed.
+"""Decisions of people about rejected rows, in the lake's Delta table ``_decisions``, which only grows.
 
-The lake's Delta table ``_decisions`` only grows. A row is identified by a hash of its window, its file and its
-payload, so a decision holds after its window is loaded again, as long as the file has the same record.
+A row is identified by a hash of its window, its file and its payload, so a decision holds after its window is loaded
+again, as long as the file has the same record.
 """
 
 import json
@@ -24,7 +24,7 @@ from incload_assets.platform.lake_rows import rows_where
 
 Kind = Literal["discard", "accept", "fix"]
 CORRECTIONS: tuple[Kind, ...] = ("accept", "fix")
-"""The decisions after which a row is judged differently."""
+"""The decisions after which a row is validated differently."""
 WRITER = "incload/decisions"
 ATTEMPTS = 20
 _SCHEMA = pa.schema(
@@ -44,17 +44,9 @@ _SCHEMA = pa.schema(
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """A person's decision about one rejected row.
+    """A person's decision about a rejected row: ``accept`` it as it is, ``fix`` some values, or ``discard`` it.
 
-    Args:
-        kind: ``discard``: it needs no correction. ``accept``: it is right although it breaks checks of the contract.
-            ``fix``: some of its fields have other values.
-        window: The partition key of its window.
-        fingerprint: The fingerprint of the window at the time.
-        row: The row's identifier, see :func:`rejected_row_id`.
-        values: Of a fix: the right values by field, as text; None: the field has no value.
-        audit: The number of the audit's entry.
-        at: When it was decided, aware.
+    The ``values`` of a fix are texts by field; None: the field has no value.
     """
 
     kind: Kind
@@ -78,14 +70,7 @@ def rejected_row_id() -> Column:
 def decisions_in_force(
     lake: Lake, table: Table, kinds: Collection[Kind], only: Collection[str] | None = None
 ) -> list[Decision]:
-    """The decisions about rows of a table that were not undone, oldest first.
-
-    Args:
-        lake: The lake.
-        table: The declaration.
-        kinds: The kinds of decisions.
-        only: Partition keys; None: all windows.
-    """
+    """The decisions of some kinds about rows of a table that were not undone, oldest first."""
     rows = _rows(lake, table)
     undone = {row["undoes"] for row in rows if row["undoes"] is not None}
     names = ("kind", "window", "fingerprint", "row", "audit", "at")
@@ -117,14 +102,7 @@ def corrected_at(lake: Lake, table: Table) -> dict[str, tuple[int, datetime]]:
 
 
 def decide(lake: Lake, table: Table, decisions: Iterable[Decision], audit: int) -> None:
-    """Records decisions.
-
-    Args:
-        lake: The lake.
-        table: The declaration.
-        decisions: The decisions; number and instant are filled in.
-        audit: The number of the audit's entry.
-    """
+    """Records decisions under the number of an entry of the audit; number and instant are filled in."""
     at = windows.now()
     entries = [
         {
@@ -143,14 +121,7 @@ def decide(lake: Lake, table: Table, decisions: Iterable[Decision], audit: int) 
 
 
 def undo_decision(lake: Lake, table: Table, undone: int, audit: int) -> None:
-    """Records that decisions are undone.
-
-    Args:
-        lake: The lake.
-        table: The declaration.
-        undone: The number of the audit's entry of the decisions.
-        audit: The number of the audit's entry of the undo.
-    """
+    """Records that the decisions of an entry of the audit are undone by another one."""
     _append(lake, [{"at": windows.now(), "table": table.name, "audit": audit, "undoes": undone}])
 
 
@@ -165,12 +136,7 @@ def _rows(lake: Lake, table: Table) -> list[dict[str, Any]]:
 
 
 def values_by_row(lake: Lake, table: Table) -> dict[str, list[Mapping[str, str | None]]]:
-    """The rows of a table that people have ever decided about, each with the values that they gave, undone ones, too.
-
-    Args:
-        lake: The lake.
-        table: The declaration.
-    """
+    """The rows of a table that people have ever decided about, with the values that they gave, undone ones, too."""
     found: dict[str, list[Mapping[str, str | None]]] = {}
     for row in _rows(lake, table):
         if row["row"] is not None:
@@ -179,12 +145,7 @@ def values_by_row(lake: Lake, table: Table) -> dict[str, list[Mapping[str, str |
 
 
 def forget_decisions(lake: Lake, rows: Collection[str]) -> int:
-    """Removes the decisions about rows, with the values that people gave; returns their number.
-
-    Args:
-        lake: The lake.
-        rows: The rows' identifiers.
-    """
+    """Removes the decisions about rows, with the values that people gave; returns their number."""
     for _ in range(ATTEMPTS):
         if not rows or (delta := lake.delta(decisions_uri(lake))) is None:
             return 0

@@ -1,7 +1,4 @@
-"""Statistics of a Parquet file for Delta's log, from the file's footer: number of rows, and ranges of some columns.
-
-See Delta's protocol, *Per-file Statistics*.
-"""
+"""Statistics of a Parquet file for Delta's log, from its footer; see Delta's protocol, *Per-file Statistics*."""
 
 import json
 import math
@@ -17,17 +14,9 @@ LONGEST_TEXT = 256
 
 
 def statistics_of(footer: pq.FileMetaData, columns: Collection[str]) -> str:
-    """The statistics of a file in Delta's JSON format.
+    """The statistics of a file in Delta's JSON format, with ranges of some columns that are no structs.
 
-    A bound that is missing in Parquet, or that has no exact JSON form, is omitted. Queries then cannot skip the file.
-
-    Args:
-        footer: The footer of the file.
-        columns: Columns that get ranges; none of them is a struct.
-
-    Example:
-        >>> statistics_of(pq.read_metadata("part-0.parquet"), ["seq"])  # doctest: +SKIP
-        '{"numRecords":2,"minValues":{"seq":1},"maxValues":{"seq":5},"nullCount":{"seq":0}}'
+    A bound that is missing in Parquet, or has no exact JSON form, is omitted; queries then cannot skip the file.
     """
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     places = {footer.schema.column(place).path: place for place in range(footer.num_columns)}

@@ -1,9 +1,8 @@
 """Former landings: what windows of the log held before, so that a window can be returned to it.
 
-When an ingestion replaces a window, the files that leave the log are kept in the folder ``_former/<table>``, with
-a list of what the window held, by window and landing. The file system links or copies the files; no row is read. A list
-is written before the commit that replaces the window. Written twice it is the same, and if the commit does not happen,
-it does no harm. Where an ingestion only adds files, the former ones stay in the log, and only the list is written.
+When an ingestion replaces a window, the files that leave the log are linked or copied by the file system to the folder
+``_former/<table>``, with a list of what the window held. The list is written before the commit; written twice it is the
+same, and without the commit it does no harm. Files that stay in the log are only listed.
 """
 
 import hashlib
@@ -48,12 +47,7 @@ ABANDONED = timedelta(days=1)
 
 @dataclass(frozen=True)
 class FormerFile:
-    """A data file of a former landing.
-
-    Args:
-        path: Path within the log.
-        kind: Kind of its rows.
-    """
+    """A data file of a former landing, by its path within the log."""
 
     path: str
     kind: str
@@ -66,14 +60,7 @@ class FormerFile:
 
 @dataclass(frozen=True)
 class FormerLanding:
-    """The former content of a window.
-
-    Args:
-        window: The partition key.
-        record: The window record.
-        files: The files with its rows, without markers.
-        replaced_at: When it was replaced, aware.
-    """
+    """The former content of a window: the files with its rows, without markers."""
 
     window: str
     record: WindowRecord
@@ -96,11 +83,7 @@ class FormerLanding:
 
 
 class FormerLandings:
-    """The former landings of one table.
-
-    Args:
-        log: The table's log.
-    """
+    """The former landings of one table."""
 
     def __init__(self, log: ChangeLog) -> None:
         self.log, self.lake = log, log.lake
@@ -108,13 +91,7 @@ class FormerLandings:
         self.folder = self.uri[len(self.lake.root) + 1 :]
 
     def keep(self, log_now: DeltaTable, keys: Collection[str], *, leaving: Collection[str] | None = None) -> None:
-        """Keeps what windows hold before they are replaced.
-
-        Args:
-            log_now: The version of the log that is replaced.
-            keys: The partition keys. Windows that hold nothing, and compacted ones, are left out.
-            leaving: Kinds of rows whose files leave the log; None: all.
-        """
+        """Keeps what windows hold (not compacted ones) before files of the ``leaving`` kinds, or all, leave the log."""
         if not self.log.table.undo_retention:
             return
         records = {key: r for key, r in window_records_of(log_now, only=keys).items() if r.compacted_at is None}
@@ -132,12 +109,7 @@ class FormerLandings:
             self._copy(gone)
 
     def keep_named(self, keys: Collection[str] | None, paths: Collection[str]) -> None:
-        """Copies files of the log that former landings name, before they leave it.
-
-        Args:
-            keys: The partition keys of the files; None: of any window.
-            paths: Their paths within the log.
-        """
+        """Copies files of the log, of any window or of some, that former landings name, before they leave it."""
         leaving = set(paths)
         landings = self.all() if keys is None else [landing for key in keys for landing in self.of(key)]
         named = {file for landing in landings for file in landing.files if file.path in leaving}
@@ -153,11 +125,7 @@ class FormerLandings:
         return list(self._in(LISTS_FOLDER))
 
     def read(self, spark: SparkSession, landing: FormerLanding) -> DataFrame:
-        """The rows of a former landing, with the columns of the log.
-
-        Raises:
-            IncrementalLoadError: A file is gone.
-        """
+        """The rows of a former landing, with the columns of the log; fails if a file is gone."""
         schema = self.log.schema
         stored = T.StructType([f for f in schema.fields if f.name not in ("_window", "_kind", "_control")])
         places: dict[tuple[str, str], list[str]] = {}
@@ -181,13 +149,7 @@ class FormerLandings:
         )  # fmt: skip
 
     def rewrite(self, landing: FormerLanding, rows: DataFrame, record: WindowRecord) -> None:
-        """Replaces the rows of a former landing. Its files stay until a pruning.
-
-        Args:
-            landing: The former landing.
-            rows: Its rows, with the columns of the log.
-            record: Its window record.
-        """
+        """Replaces the rows of a former landing. Its files stay until a pruning."""
         folder = f"{self.folder}/{uuid4().hex}"
         stored = rows.drop("_window", "_control")
         stored.write.partitionBy("_kind").parquet(self.lake.spark_uri(f"{self.lake.root}/{folder}"))
@@ -207,10 +169,7 @@ class FormerLandings:
             files.delete_file(f"{self.folder}/{_path_of(*_key(landing))}")
 
     def paths(self, landing: FormerLanding) -> dict[FormerFile, str | None]:
-        """The path of each file of a former landing below the lake's root: in the log still, or among the copies.
-
-        None if it is gone.
-        """
+        """The path of each file of a former landing below the lake's root (log or copy); None if it is gone."""
         log = self.log.open()
         in_log = {unquote(path) for path in files_in(data_files(log), "_window", [landing.window])["path"].to_pylist()}
         here = self.log.uri[len(self.lake.root) + 1 :]
@@ -220,15 +179,7 @@ class FormerLandings:
         return {file: place if place in there else None for file, place in places.items()}
 
     def prune(self, now: datetime, *, abandoned: timedelta = ABANDONED) -> int:
-        """Removes lists beyond the table's ``undo_retention``, thins the others, and removes files that none names.
-
-        Args:
-            now: The instant, aware.
-            abandoned: The age from which files are removed that no list names.
-
-        Returns:
-            The number of lists and files removed.
-        """
+        """Removes lists by ``undo_retention``, and old files that no list names; returns their number."""
         landings = self.all()
         kept = set(map(_key, _kept(landings, now - self.log.table.undo_retention)))
         named = {file.name for landing in landings if _key(landing) in kept for file in landing.files}
@@ -269,7 +220,6 @@ class FormerLandings:
                         yield FormerLanding.of_text(pq.read_table(source)["landing"][0].as_py())
 
     def _places(self, landing: FormerLanding) -> list[str]:
-        """The path of each file below the lake's root."""
         paths = self.paths(landing)
         if lost := sum(path is None for path in paths.values()):
             raise IncrementalLoadError(
@@ -283,8 +233,7 @@ class FormerLandings:
     def _as_written(self, path: str, stored: T.StructType) -> T.StructType:
         """The columns with the types that a file has of them, where the log's are wider by now.
 
-        Spark reads an integer neither as a decimal of fewer digits than the integer's physical type may have, nor as
-        one within an array.
+        Spark reads an integer neither as a decimal of too few digits for its physical type, nor as one within an array.
         """
         with self.lake.files(self.lake.root) as files, files.open_input_file(path) as source:
             described = (pq.read_schema(source).metadata or {}).get(_SPARK_TYPES)

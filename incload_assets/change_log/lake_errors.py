@@ -20,17 +20,7 @@ _GONE = re.compile(
 
 
 def lost_file(error: BaseException, table: Table, lake: Lake) -> IncrementalLoadError | None:
-    """The error for a lost data file of a table or its log; None if Spark's error is about something else.
-
-    Args:
-        error: The error of an action.
-        table: The table that was loaded.
-        lake: Where tables are.
-
-    Example:
-        >>> lost_file(ValueError("x"), table, lake) is None  # doctest: +SKIP
-        True
-    """
+    """The error for a lost data file of a table or its log; None if Spark's error is about something else."""
     found = _GONE.search(str(error))
     name = unquote(found["path"] or found["file"]) if found else ""
     if f"{lake.spark_uri(person_keys_uri(lake))}/" in name:
@@ -52,13 +42,7 @@ def lost_file(error: BaseException, table: Table, lake: Lake) -> IncrementalLoad
 
 
 def refusal(error: PySparkException, table: Table, uri: str) -> SchemaMismatch | None:
-    """The error for a rule of the Delta table that refuses a commit; None if Delta's error is about something else.
-
-    Args:
-        error: The error of a commit.
-        table: The table that was loaded.
-        uri: Of the table, as in SQL.
-    """
+    """The error for a rule of the Delta table that refuses a commit; None if Delta's error is about something else."""
     condition, told = error.getCondition() or "", error.getMessageParameters() or {}
     if condition.startswith("DELTA_VIOLATE_CONSTRAINT"):
         name = told.get("constraintName", "")

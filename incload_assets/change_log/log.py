@@ -1,7 +1,7 @@
 """The change log of a table (``_changes/<table>``): its columns, properties and window records.
 
-A window's rows are in one Delta partition ``_window``; ``_kind`` is the second partition column, so that the deletes
-of all windows, and the window records, are found without reading the changes.
+A window's rows are in one Delta partition ``_window``; ``_kind`` is the second partition column, so that the deletes of
+all windows, and the window records, are found without reading the changes.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -42,19 +42,15 @@ _COMMITS_KEPT = {
     "delta.deletedFileRetentionDuration": "interval 2 days",  # Delta requires at most the log's retention
     "delta.checkpointInterval": "10",  # on S3, opening the log requests each commit since the checkpoint
 }
-"""Retention of the log's commits, not of its changes. To read a version Delta lists all commits that it keeps, some ten
-times per load: 5,000 of them, from a month with a load every eight minutes, made a small load a quarter longer, on a
-local disk. A load reads the version that it began with, and none older.
+"""Retention of the log's commits, not of its changes; a load reads no version older than the one that it began with.
+
+To read a version Delta lists all commits that it keeps, some ten times per load: 5,000 of them, from a month with a
+load every eight minutes, made a small load a quarter longer, on a local disk.
 """
 
 
 class ChangeLog:
-    """The change log of one table.
-
-    Args:
-        table: The declaration.
-        lake: The lake with the table.
-    """
+    """The change log of one table."""
 
     def __init__(self, table: Table, lake: Lake) -> None:
         self.table, self.lake = table, lake

@@ -1,9 +1,8 @@
 """Payloads in the change log: the whole records that rejected rows keep, until their lifetime is over.
 
-A payload that is removed is replaced by the word ``expired``, so that a replay can tell a record that is no longer kept
-from one that never was. If a person has decided about the row, its identifier follows: the identifier is made of the
-payload, and the decision has to find its row. The age of a payload is that of its data file. A commit that only moves
-payloads to other files passes the age on, see :func:`payloads_read_at`.
+A removed payload is replaced by the word ``expired``, to distinguish it from one that never was, and by the row's
+identifier if a person has decided about the row: it is made of the payload, and the decision has to find its row. A
+payload's age is that of its data file, or what a commit that only moved it passes on.
 """
 
 from collections.abc import Collection
@@ -21,7 +20,6 @@ from incload_assets.platform.lake import data_files
 EXPIRED = "expired"
 """The text in place of a payload that was removed."""
 _ID = 64
-"""Length of an identifier of a row."""
 
 
 def is_expired() -> Column:
@@ -35,12 +33,7 @@ def keeps_payload() -> Column:
 
 
 def expired_payload(row_id: Column | None = None) -> Column:
-    """The mark that takes the place of a payload.
-
-    Args:
-        row_id: The identifier of a row that a person has decided about, see
-            :func:`incload_assets.change_log.decisions.rejected_row_id`.
-    """
+    """The mark that takes the place of a payload; with the identifier of a row that a person has decided about."""
     return F.lit(EXPIRED) if row_id is None else F.concat(F.lit(f"{EXPIRED} "), row_id)
 
 
@@ -50,12 +43,7 @@ def expired_row_id() -> Column:
 
 
 def payloads_read_at(log: DeltaTable, keys: Collection[str]) -> dict[str, datetime]:
-    """When the oldest payloads of windows were read from their source, by partition key.
-
-    Args:
-        log: A version of the log.
-        keys: The partition keys. Windows without rejected rows have the time of their oldest file.
-    """
+    """When the oldest payloads of windows (or else oldest files) were read from their source, by partition key."""
     files = data_files(log)
     wanted = pc.field("partition._window").isin(pa.array([*keys], pa.string()))
     found: dict[str, list[tuple[bool, int]]] = {}
@@ -66,12 +54,7 @@ def payloads_read_at(log: DeltaTable, keys: Collection[str]) -> dict[str, dateti
 
 
 def windows_with_payloads(log: DeltaTable, since: datetime | None) -> set[str]:
-    """The partition keys of windows with rejected rows that were read from their source since an instant.
-
-    Args:
-        log: A version of the log.
-        since: The instant, aware; None: at any time.
-    """
+    """The partition keys of windows with rejected rows that were read from their source since an instant, or ever."""
     wanted = pc.field("partition._kind") == REJECTED
     if since is not None:
         wanted &= pc.field("modification_time") >= milliseconds(since)

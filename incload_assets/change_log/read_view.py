@@ -21,29 +21,17 @@ class ReadView:
     show which these are, all files are near.
 
     Args:
-        table_version: Delta version of the table.
-        log_version: Delta version of the log.
-        app_id: Identifier of the fence that a merge of the plan commits.
-        fence: The fence's last committed number in ``table_version``; 0 if none.
+        fence: The last committed number of the fence ``app_id`` in ``table_version``; 0 if none.
         controls: The window records in ``log_version`` of the plan's windows, by partition key.
-        whole: Whether the plan concerns the whole table.
-        of_range: Whether the fence is that of a range.
         by_place: Whether the window records contain the part of the table that their windows touch.
-        table_bytes: Size of the table's files.
-        near_bytes: Size of the near files.
-        log_bytes: Size of the log's files.
         windows_bytes: Size of the log's files of the windows, and of truncates and possibly newer deletes of others.
-        others_delete: Whether other windows of the log have truncates, or deletes that may be newer than a change of
-            the plan's windows.
+        others_delete: Whether other windows have truncates, or deletes that may be newer than a change of these.
         empties: Whether the windows have truncates.
         moves: Whether the log has upserts that gave a row a new key and left values under the old key.
         newer: Whether all changes of the windows are known to be newer than all near rows.
         near_rows: Number of near rows by Delta's statistics; 0 if these are incomplete.
         feeds: Whether Delta keeps a change feed of the table.
-        near_files: The near files; None if only Delta can read them.
-        window_files: The log's files of the windows' changes, and of truncates and possibly newer deletes of others;
-            None if only Delta can read them.
-        sizes: Size in bytes of each window's files in the log, by partition key.
+        near_files, window_files: The files of ``near_bytes`` and ``windows_bytes``; None if only Delta can read them.
     """
 
     table_version: int
@@ -70,10 +58,7 @@ class ReadView:
 
     @property
     def ingestion(self) -> int:
-        """The number of the ingestion, which outdates merges of earlier ingestions; 0 for a fence shared by windows.
-
-        A shared fence is moved on its own, or rejects every older plan, whatever has been ingested again since.
-        """
+        """The number of the ingestion, which outdates merges of earlier ones; 0 for a shared fence, moved by itself."""
         if self.whole or self.of_range:
             return 0
         (control,) = self.controls.values()
@@ -114,14 +99,7 @@ def first_sequences(controls: Iterable[WindowRecord]) -> list[str] | None:
 
 
 def oldest_sql(table: Table, firsts: Iterable[str]) -> str:
-    """SQL for the least of some values of the first sequence column.
-
-    It consists of literals, so that Delta skips files by it.
-
-    Args:
-        table: The declaration.
-        firsts: The values, at least one, as Spark prints them in UTC.
-    """
+    """SQL for the least of some first sequence values, as Spark prints them; of literals, so that Delta skips files."""
     kind = table.type_of(table.changes.sequence_by[0]).simpleString()
     return f"array_min(array({', '.join(f'CAST({literal(first)} AS {kind})' for first in firsts)}))"
 
@@ -135,14 +113,7 @@ BROADCAST_ROWS = 500_000
 
 
 def of_keys(rows: DataFrame, keys: DataFrame, table: Table, at: ReadView) -> DataFrame:
-    """Rows of the table, without those of other keys if that saves work: the remaining rows are hashed.
-
-    Args:
-        rows: Rows, as :meth:`~incload_assets.change_log.context.LoadContext.rows` returns them.
-        keys: The keys of the plan, as columns of the table's identity.
-        table: The declaration.
-        at: The plan's read view.
-    """
+    """Rows of the table, without those of other keys if that saves work: the remaining rows are hashed."""
     if at.near_bytes < WORTH_FILTERING_BYTES or at.changes > BROADCAST_ROWS:
         return rows
     return rows.join(F.broadcast(keys.select(*map(col, table.identity))), list(table.identity), "left_semi")

@@ -1,7 +1,7 @@
 """Rewrites of the whole log: every row stays in its window, with other types or other values of a column.
 
-As rows only move to other files, what depends on files has to follow them: payloads keep their age, which is that of
-their data file, and files that former landings name are copied before they leave the log, so that undos find them.
+What depends on files has to follow the rows: payloads keep their age, which is that of their data file, and files that
+former landings name are copied before they leave the log, so that undos find them.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,23 +34,9 @@ def rewrite_log(
     alone: bool = False,
     note: str,
 ) -> bool:
-    """Rewrites all rows of the log in one commit.
+    """Rewrites all rows of the log in one commit; returns whether it was committed, and refuses to lose rows.
 
-    A commit that has replaced or removed rows meanwhile makes it fail; rows that others add meanwhile stay as they are.
-
-    Args:
-        load: The load's context.
-        at: The log at its present version, of which the rows are read.
-        changed: The rows as they become, with the columns of the log.
-        columns: The columns that the log has from then on.
-        alone: Whether any other commit meanwhile makes it fail.
-        note: What for, for the log's history.
-
-    Returns:
-        Whether this rewrite was committed.
-
-    Raises:
-        IncrementalLoadError: The rewrite would lose rows; nothing was committed.
+    It fails if another commit meanwhile has replaced or removed rows (if ``alone``: any commit); added rows stay.
     """
     log, folder, files = load.log, f"{FOLDER}/{uuid4().hex}", data_files(at)
     read_at: dict[tuple[str, str], int] = {}

@@ -1,7 +1,6 @@
-"""The schema of a source as the rows of a window show it: fields outside the contract, values of another type.
+"""Fields outside the contract and values of another type in a window's rows: names, numbers and forms, but no values.
 
-The log keeps fields outside the contract beside each row, as a JSON object, and of a rejected row the reasons. Names,
-numbers of rows and the forms of values are taken from both; no value is.
+The log keeps such fields beside each row, as a JSON object, and of a rejected row the reasons.
 """
 
 import json
@@ -29,19 +28,14 @@ FORMS = (
     ("date", r"\d{4}-\d\d-\d\d"),
     ("time", r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)"),
 )
-"""The forms that values are told by, with their patterns; text for any other."""
+"""The forms of values, with their patterns; text for any other."""
 _REFUSED = re.compile(r"(?:\*\*\*|'(?P<value>.*)') is not (?P<type>[a-z][^']*)", re.DOTALL)
 _WHY = re.compile(r"^(date|timestamp\w*) \(.*\)$", re.DOTALL)
 
 
 @dataclass
 class Seen:
-    """A field, or a column whose type refused values.
-
-    Args:
-        rows: The number of rows with it.
-        forms: The forms of its values, see :func:`form_of` and :func:`size_of`.
-    """
+    """A field, or a column whose type refused values: number of rows, and forms of values."""
 
     rows: int = 0
     forms: set[str] = field(default_factory=set)
@@ -54,12 +48,7 @@ class Seen:
 
 @dataclass
 class WindowSchema:
-    """The schema that the rows of one window show.
-
-    Args:
-        unknown: Fields that the contract did not declare when the window was landed, by name.
-        refused: Values that the type of a column refused, by column and the type's text.
-    """
+    """The schema that one window's rows show: undeclared fields by name, and refused values by column and type text."""
 
     unknown: dict[str, Seen] = field(default_factory=dict)
     refused: dict[tuple[str, str], Seen] = field(default_factory=dict)
@@ -74,7 +63,7 @@ class WindowSchema:
 
     @classmethod
     def of_plain(cls, plain: list[Any]) -> "WindowSchema":
-        """The schema of which :meth:`as_plain` returned this form."""
+        """The schema of a plain form that :meth:`as_plain` has returned."""
         if not plain:
             return cls()
         return cls(
@@ -84,13 +73,7 @@ class WindowSchema:
 
 
 def files_by_window(log: DeltaTable) -> dict[str, tuple[str, int]]:
-    """A digest of the names of each window's files, and the number of their rows, by partition key.
-
-    Files never change, so windows of equal digests have equal rows.
-
-    Args:
-        log: A version of a log.
-    """
+    """A digest of each window's files, by partition key (equal ones mean equal rows), and the number of rows."""
     files = data_files(log)
     names: dict[str, list[str]] = {}
     rows: dict[str, int] = {}
@@ -105,15 +88,7 @@ def files_by_window(log: DeltaTable) -> dict[str, tuple[str, int]]:
 
 
 def schemas_of(log: DeltaTable, windows: Collection[str], columns: Collection[str]) -> dict[str, WindowSchema]:
-    """The schemas that the rows of windows show, by partition key; of every window that is asked for.
-
-    Files without rescued fields and rejected rows are left out by the ranges in their footers.
-
-    Args:
-        log: A version of a log.
-        windows: The partition keys.
-        columns: The columns of the contract.
-    """
+    """The schemas that the rows of windows show, by partition key; reads only files with rescued or rejected rows."""
     found = {window: WindowSchema() for window in windows}
     if not found:
         return found
@@ -132,16 +107,7 @@ def schemas_of(log: DeltaTable, windows: Collection[str], columns: Collection[st
 
 
 def refused_in(reasons: Iterable[str], columns: Collection[str]) -> Mapping[tuple[str, str], str]:
-    """The values that types refused, by column and the type's text; the mask for values that are not shown.
-
-    Args:
-        reasons: The reasons of a rejected row.
-        columns: The columns of the contract.
-
-    Example:
-        >>> refused_in(["room: 'attic' is not bigint", "name: NULL is not allowed"], ["room", "name"])
-        {('room', 'bigint'): 'attic'}
-    """
+    """The values that types refused, by column and the type's text; the mask for values that are not shown."""
     found = {}
     for reason in reasons:
         for column in columns:
@@ -173,12 +139,7 @@ def size_of(value: str) -> str:
 
 
 def form_of(value: object) -> str:
-    """The form of a value, as JSON has it or as its text reads; of no value that is masked.
-
-    Example:
-        >>> [form_of(value) for value in (True, "12", 0.5, "2026-01-02", "soon", "")]
-        ['boolean', 'integer', 'number', 'date', 'text', 'null']
-    """
+    """The form of a value, as JSON has it or as its text reads; of no value that is masked."""
     if value is None or value == "":
         return NO_VALUE
     if isinstance(value, bool):

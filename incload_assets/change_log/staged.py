@@ -1,10 +1,8 @@
 """Staged rows: rows of the change log that are written but not committed until the ingestion is known to be correct.
 
-Spark writes the rows of some windows as Parquet files into a folder of their own within the log, ``landed/<id>``, with
-separate files for each kind of row. No version of the log contains these files, so no query reads them. The commit that
-adds them is made without Spark (:mod:`incload_assets.change_log.commit`). So the source is read once, and the facts of
-the rows are observed while they are written. An ingestion that fails removes its files. The files of a killed ingestion
-are removed by a vacuum, like all files that are in no version.
+Spark writes the rows of some windows as Parquet files into a folder within the log, ``landed/<id>``. No version of the
+log contains them until a commit without Spark adds them. So the source is read once, and the facts of the rows are
+observed while they are written. A failed ingestion removes its files; a vacuum removes those of a killed one.
 """
 
 from __future__ import annotations
@@ -51,16 +49,7 @@ _WITHOUT_CHECKSUMS = {
 
 @dataclass(frozen=True)
 class StagedFile:
-    """A data file that is written but not committed.
-
-    Args:
-        path: Path within the log.
-        size: Size in bytes.
-        window: Partition key of its rows.
-        kind: Kind of its rows.
-        rows: Number of rows.
-        statistics: Statistics for Delta, as JSON.
-    """
+    """A data file within the log that is written but not committed; its statistics are Delta's JSON."""
 
     path: str
     size: int
@@ -82,15 +71,9 @@ class Staged:
     """The rows of some windows, written but not committed.
 
     Args:
-        log: The log that the rows will be added to.
-        spark: The session.
-        windows: Partition keys of all windows.
-        files: The files written so far.
-        given: Windows whose files were passed to a commit. These files stay, because the commit may have succeeded even
-            if its answer was lost.
+        given: Windows whose files were passed to a commit; they stay, as its answer may be lost although it succeeded.
         barrier: The log's barrier at the beginning, see :mod:`incload_assets.protection.erasures`.
-        foreign: If changes may leave columns unset, the columns that the log had at the beginning and the declaration
-            lacks, because other code has added them: no change sets them.
+        foreign: Columns of the log at the beginning that other code has added; no change sets them.
     """
 
     log: ChangeLog
@@ -111,15 +94,7 @@ class Staged:
             object.__setattr__(self, "foreign", foreign_columns(self.log, delta) if table.by_column else ())
 
     def write(self, rows: DataFrame, columns: Collection[str] | None = None) -> bool:
-        """Writes rows.
-
-        Args:
-            rows: Rows with ``_window``, ``_kind``, and other columns of the log.
-            columns: Names of these columns; None: they are requested from Spark.
-
-        Returns:
-            Whether there were any rows.
-        """
+        """Writes rows with ``_window``, ``_kind`` and other columns of the log; returns whether there were any."""
         folder = f"{FOLDER}/{uuid4().hex}"
         self._folders.append(folder)
         known = rows.columns if columns is None else columns
@@ -190,13 +165,7 @@ def write_parquet(log: ChangeLog, rows: DataFrame, folder: str) -> None:
 
 
 def written_files(log: ChangeLog, folder: str, window_of: Callable[[str], str]) -> Iterator[StagedFile]:
-    """The files of a folder that :func:`write_parquet` wrote.
-
-    Args:
-        log: The log.
-        folder: The folder.
-        window_of: The partition key for the text that stands for it in the names of folders.
-    """
+    """The files of a folder that :func:`write_parquet` wrote; names of folders show partition keys as other text."""
     with log.lake.files(log.uri) as files:
         for found in files.get_file_info(pafs.FileSelector(folder, recursive=True, allow_not_found=True)):
             if not _is_of_data(found):
@@ -223,16 +192,7 @@ def _is_of_data(found: pafs.FileInfo) -> bool:
 
 
 def remove_unfinished(lake: Lake, uri: str, before: datetime) -> int:
-    """Removes unfinished files of killed servers from the log, in folders that Delta's vacuum does not list.
-
-    Args:
-        lake: The lake with the log.
-        uri: URI of the log.
-        before: Aware time; only files last written before it are removed.
-
-    Returns:
-        The number of files removed.
-    """
+    """Removes unfinished files of killed servers, older than an aware time, in folders that a vacuum does not list."""
     count = 0
     with lake.files(uri) as files:
         for found in files.get_file_info(pafs.FileSelector(FOLDER, recursive=True, allow_not_found=True)):

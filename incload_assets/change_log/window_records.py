@@ -1,7 +1,4 @@
-"""Window records: one row per ingested window in the change log, read without Spark.
-
-The stored kind of these rows is ``control``.
-"""
+"""Window records: one row per ingested window in the change log, of kind ``control``, read without Spark."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -23,9 +20,7 @@ from incload_assets.platform.lake_rows import dataset_of
 WITHDRAWN = "withdrawn"
 """The fingerprint of a window whose first load was undone."""
 BASE = "base "
-"""Beginning of the keys of base rows, which the table had before it was adopted; they are no windows of the calendar.
-See :mod:`incload_assets.restore.adopt`.
-"""
+"""Beginning of the keys of base rows, which an adopted table had before; they are no windows of the calendar."""
 REMEMBERED = 100_000
 """Maximum number of window records that a process caches; they take about a kilobyte each."""
 
@@ -59,15 +54,9 @@ _FIELDS = frozenset(WINDOW_RECORD_TYPE.names)
 
 @dataclass(frozen=True, kw_only=True)
 class Hold:
-    """A window that is not to be loaded although its source holds something else than the log.
+    """A window that is not to be loaded until its source has other content than at the fingerprint.
 
-    Args:
-        fingerprint: Fingerprint of the content that was undone; the hold ends when the source has other content.
-        actor: Who held it.
-        because: Why.
-        at: When, aware.
-        undone: Number of the landing that was undone; 0: nothing was undone, the window is only held as it is.
-        returned_to: Number of the landing that the window was returned to; 0: to before its first.
+    ``undone`` and ``returned_to`` are numbers of landings, 0 if nothing was undone, or the window had no earlier one.
     """
 
     fingerprint: str
@@ -90,31 +79,20 @@ class WindowRecord:
     """The record of a window's ingestion: what was ingested, and what its merge depends on.
 
     Args:
-        landing: Number of the ingestion, counting also ingestions that a restored log no longer has; it is the number
-            of the fence of the window's ingestions.
-        fingerprint: Fingerprint of the ingested position.
-        position: The position's detail as JSON.
-        summary: The position as text for display.
-        code_version: Code version of the declaration that validated the rows.
-        run_id: The Dagster run that ingested the window.
-        landed_at: Aware time of the ingestion.
+        landing: Number of the ingestion, and of its fence; it counts also ingestions that a restored log has lost.
+        position, held: The position's detail and the hold (None: not held) as JSON.
         rows_read: Records read from the source (or carried over from a deleted file).
-        rejected: Number of these records that are in quarantine.
+        rejected, skipped, erased: How many of these are in quarantine, are no changes, or had an erased subject.
         replaced: Number of keys that had a row which this ingestion removed.
         partitions: The table's partition values or hash buckets that the window touches, as strings; None for all of
             them (the table has neither, or there is a truncate, or there are too many).
         first_sequence: Smallest value of the first sequence column as a string; None if a change has no value.
-        compacted_at: Time at which the window was first chosen for compaction; None: never. See
-            :mod:`incload_assets.maintenance.compact_logs`.
+        compacted_at: When the window was first chosen for compaction; None: never.
         removed: Number of changes of this ingestion that compactions have removed since.
-        skipped: Number of records read that are no changes of this table.
-        held: The hold on the window as JSON, see :attr:`hold`; None: it is not held.
         former: Number of the landing that this one replaced, 0 if it was the first; None if that is unknown.
-        erased: Number of records read whose subject was erased; nothing of them is kept.
         erasing: Whether an erasure has landed the window and not merged it yet.
-        content: Hash of its changes and rejected records, which does not depend on their order, code or position, see
-            :mod:`incload_assets.ingest.facts`; None if it is unknown: older code has landed the window, or rows of it
-            were erased since.
+        content: Hash of its changes and rejected records, whatever their order, code or position; None if unknown:
+            older code has landed the window, or rows of it were erased since.
     """
 
     landing: int
@@ -148,14 +126,7 @@ class WindowRecord:
         return self.fingerprint == WITHDRAWN
 
     def rests_at(self, position: Position | None, checkpoint: str | None) -> bool:
-        """True if the window is held at a position of the source, with no undo left to complete.
-
-        An undo that is not checkpointed is left to be completed.
-
-        Args:
-            position: The source's position; None: the source holds nothing.
-            checkpoint: The fingerprint of the window's checkpoint; None: there is none.
-        """
+        """True if the window is held at a position (None: the source holds nothing), and each undo is checkpointed."""
         hold = self.hold
         return hold is not None and self.is_held_at(position) and (not hold.undone or self.fingerprint == checkpoint)
 
@@ -179,8 +150,7 @@ class WindowRecord:
 def window_records_of(log: DeltaTable, *, only: Collection[str] | None = None) -> dict[str, WindowRecord]:
     """The window records in a version of a log, of all windows or of some, by partition key.
 
-    Each record is in a file of its own. Delta's files never change, so records are cached: opening a thousand small
-    files takes a second, and sensors read the records every half minute.
+    They are cached, as Delta's files never change: opening a thousand takes a second, and sensors do every half minute.
     """
     files = data_files(log)
     wanted = pc.field("partition._kind") == CONTROL

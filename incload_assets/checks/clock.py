@@ -27,9 +27,8 @@ DESCRIPTION = "The source's clock differs from ours by no more than its lag allo
 def clock(look: Observation) -> dg.AssetCheckResult:
     """How far the source's clock is from ours, and what is dated after it; WARN if either is wrong.
 
-    Changes that are dated in the future win over all that come before that time, so that a wrong clock of one writer
-    makes the right changes of others stale. Only files that may have some are read, by the
-    statistics of the log.
+    Changes dated in the future win over all that come before that time: one writer's wrong clock makes the right
+    changes of others stale. Only files that may have some are read, by the statistics of the log.
     """
     has_times = look.table.source.has_row_times
     if look.trouble is not None and has_times:

@@ -12,13 +12,8 @@ from incload_assets.platform.lake import Lake
 def late_for_closed(table: Table, lake: Lake, records: Mapping[str, WindowRecord]) -> dict[str, str]:
     """The closed windows for which the source holds other data than was loaded, with that data in a line.
 
-    A source is not asked if rows leave its windows by themselves (a query of a database), or if it takes late data
-    into later windows anyway. One that does not answer is reported by its own checks.
-
-    Args:
-        table: The declaration.
-        lake: The lake with the table.
-        records: The log's window records by partition key.
+    A source is not read if rows leave its windows by themselves (a query of a database), or if it takes late data into
+    later windows anyway. One that does not answer is reported by its own checks.
     """
     late: dict[str, str] = {}
     ingested = {key: record.as_position() for key, record in records.items()}

@@ -30,14 +30,12 @@ class Compared:
     """The result of comparing one window.
 
     Args:
-        window: The window.
         drifted: Whether the source's position is no longer the ingested one.
         code_changed: Whether another version of the code validated the log's rows; they are not compared then.
         removed: How many changes a compaction has removed from the log; if any, the log is not compared.
         source, log: Content of both sides; None if not compared.
         evidence: Comparison of the keys in table and log; None if there is no table.
-        trouble: Why the source could not be read again.
-        transient: Whether reading the source may succeed a little later.
+        trouble: Why the source could not be read again; if ``transient``, it may succeed a little later.
     """
 
     window: Window

@@ -19,19 +19,12 @@ from incload_assets.progress.verdicts import as_seen, have_the_last_word
 def checks_for(table: Table) -> list[dg.AssetChecksDefinition]:
     """All checks that apply to a table. None blocks, because a load reconciles before its checkpoint.
 
-    Freshness, gaps, volume, quarantine, source files and the other cheap checks are one step without Spark. It observes
-    source, log and Dagster once, which is cheap enough for every load. Uniqueness reads the key columns of the table;
-    conflicts (of a table with several sources) reads its log. With loads, both run once a day for tables of up to 5
-    million rows, and again with each load until their finding is fixed. Reconciliation reads the source again. With
-    loads, its first run compares positions only, and later runs compare only windows with a finding that were loaded
-    since. Otherwise a run that loads repeats the last result. A check that cannot be evaluated fails its run with the
-    reason; all other checks are still evaluated.
-
-    Args:
-        table: The declaration.
-
-    Example:
-        >>> [check.check_specs_by_output_name for check in checks_for(table)]  # doctest: +SKIP
+    The light checks are one step without Spark, which observes source, log and Dagster once, with every load.
+    Uniqueness reads the key columns of the table, conflicts (of a table with several sources) its log: with loads, once
+    a day for tables of up to 5 million rows, and again with each load until their finding is fixed. Reconciliation
+    reads the source again; with loads, it first compares positions only, and later windows with a finding that were
+    loaded since. Otherwise a run that loads repeats the last result. A check that cannot be evaluated fails its run
+    with the reason; all other checks are still evaluated.
     """
     return [_cheap(table), *(_whole(table, name) for name in table_checks(table)), _reconciliation(table)]
 

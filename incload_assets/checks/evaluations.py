@@ -13,13 +13,7 @@ Found = TypeVar("Found")
 
 
 class Evaluations:
-    """Evaluates checks of a table and records which ones failed.
-
-    Args:
-        table: The declaration.
-        lake: The lake with the table.
-        log: The run's logger.
-    """
+    """Evaluates checks of a table and records which ones failed."""
 
     def __init__(self, table: Table, lake: Lake, log: dg.DagsterLogManager) -> None:
         self.table, self.lake, self.log = table, lake, log
@@ -27,12 +21,7 @@ class Evaluations:
         """Why a check could not be evaluated, by check name."""
 
     def attempt(self, names: Sequence[str], evaluate: Callable[[], Found]) -> Found | None:
-        """The value that ``evaluate`` returns, None if it raises.
-
-        Args:
-            names: The checks that cannot be evaluated without this value.
-            evaluate: Computes the value; may raise any exception.
-        """
+        """The value of ``evaluate``, which the named checks need; None, with the reason recorded, if it raises."""
         try:
             return evaluate()
         except Exception as error:
@@ -43,11 +32,7 @@ class Evaluations:
             return None
 
     def raise_what_failed(self) -> None:
-        """Fails the run if a check could not be evaluated.
-
-        Raises:
-            dg.Failure: Names each such check with its reason; the metadata has the reasons by check name.
-        """
+        """Fails the run with the names and reasons of the checks that could not be evaluated, if any."""
         if self.reasons:
             lines = "\n".join(f"- {reason}" for reason in dict.fromkeys(self.reasons.values()))
             raise dg.Failure(

@@ -34,15 +34,7 @@ def found_at(kinds: Mapping[str, Iterable[str]], at: datetime) -> Found:
 def found_next(
     found: Found, wrong: Mapping[str, Iterable[str]], changed: Iterable[str], again: Iterable[str], at: datetime
 ) -> Found:
-    """The findings after a follow-up run.
-
-    Args:
-        found: The findings before it.
-        wrong: Partition keys that the row comparison found wrong or mended, by kind.
-        changed: The windows whose loaded state is behind their source.
-        again: The windows whose rows were compared again.
-        at: The time of the comparison.
-    """
+    """The findings after a follow-up run; a window in ``changed`` is behind its source."""
     left = {
         kind: {k: when for k, when in found.get(kind, {}).items() if k not in {*again}} for kind in (*BY_ROWS, MENDED)
     }
@@ -54,12 +46,7 @@ def found_next(
 
 
 def found_in(when: datetime, verdict: dg.AssetCheckResult) -> Found:
-    """The findings in the metadata of a reconciliation's result.
-
-    Args:
-        when: The time of the result, used for results that have no time per window.
-        verdict: The stored result.
-    """
+    """The findings in a reconciliation's result; ``when`` is used for results that have no time per window."""
     told = _json(verdict, FOUND)
     if told is not None:
         return dict(told)
@@ -89,13 +76,7 @@ def to_repair(when: datetime, verdict: dg.AssetCheckResult) -> dict[str, datetim
 
 
 def loaded_since(instance: dg.DagsterInstance, table: Table, times: Mapping[str, datetime]) -> set[str]:
-    """The partitions that were materialized after the time given for each.
-
-    Args:
-        instance: The instance with the materializations.
-        table: The declaration.
-        times: Time by partition key, aware.
-    """
+    """The partitions that were materialized after the aware time given for each."""
     if not times:
         return set()
     chosen = dg.AssetRecordsFilter(

@@ -13,25 +13,13 @@ from incload_assets.progress.verdicts import as_seen
 
 
 def with_runbook(description: str, runbook: str) -> str:
-    """A description that ends with a pointer to a section of the runbooks, if there is one.
-
-    Example:
-        >>> with_runbook("No row is dated in the future.", "clock-skew")
-        'No row is dated in the future. Runbook: `incload docs runbooks clock-skew`.'
-    """
+    """A description that ends with a pointer to a section of the runbooks, if there is one."""
     return f"{description} Runbook: `incload docs runbooks {runbook}`." if runbook else description
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Check:
-    """The declaration that both kinds share.
-
-    Args:
-        name: Of the check.
-        description: For people.
-        runbook: Anchor of the section of the runbooks for a bad result; empty: there is none.
-        applies_to: Whether a table has the check; one that does not apply would always be green.
-    """
+    """The declaration that both kinds share; a check that does not apply to a table would always be green."""
 
     name: str
     description: str
@@ -46,11 +34,7 @@ class _Check:
 
 @dataclass(frozen=True, kw_only=True)
 class LightCheck(_Check):
-    """A check that reads only source, log and Dagster, and is cheap enough to run with every load.
-
-    Args:
-        evaluate: Returns the result for an observation of the table.
-    """
+    """A check that reads only source, log and Dagster, and is cheap enough to run with every load."""
 
     evaluate: Callable[[Observation], dg.AssetCheckResult]
 
@@ -61,10 +45,6 @@ class LightCheck(_Check):
 
 @dataclass(frozen=True, kw_only=True)
 class TableCheck(_Check):
-    """A check that reads all of a table, or of its log, and runs with a load at times only.
-
-    Args:
-        evaluate: Returns the result.
-    """
+    """A check that reads all of a table, or of its log, and runs with a load at times only."""
 
     evaluate: Callable[[SparkSession, Table, Lake], dg.AssetCheckResult]

@@ -28,18 +28,7 @@ LISTED = 100
 
 @dataclass(frozen=True)
 class Observation:
-    """The state of a table at one instant.
-
-    Args:
-        table: The declaration.
-        lake: The lake with the table.
-        instance: The instance with the checkpoints.
-        now: The instant, aware.
-        state: The state of source and log.
-        progress: The progress of every window, oldest first.
-        trouble: Why the source could not be checked, and no window has a position; None if it could.
-        pause: The pause of the table's loads; None if they go on.
-    """
+    """The state of a table at one instant; no window has a position if there is ``trouble`` with the source."""
 
     table: Table
     lake: Lake

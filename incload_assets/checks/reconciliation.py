@@ -56,11 +56,7 @@ class ReconciliationConfig(dg.Config):
 
 
 def chosen_windows(look: Observation, config: ReconciliationConfig) -> list[Window]:
-    """The ingested windows to compare row by row, oldest first.
-
-    Raises:
-        dg.Failure: A requested partition is not ingested.
-    """
+    """The ingested windows to compare row by row, oldest first; dg.Failure if a requested partition is not ingested."""
     ingested = [w for w in look.state.windows if w.key in look.controls]
     if config.partitions:
         known = {w.key for w in ingested}
@@ -83,12 +79,7 @@ def reconciliation(
 ) -> dg.AssetCheckResult:
     """The check that source, log and table agree; ERROR if rows differ or keys are pending, WARN for drift alone.
 
-    Args:
-        spark: A session.
-        look: The observation of the table.
-        config: Which windows to compare row by row.
-        say: Called with one line per window.
-        known: Partition keys with earlier findings; they are compared, too, if they are ingested.
+    Windows with ``known`` findings are compared, too, if they are ingested.
     """
     chosen = {window.key for window in chosen_windows(look, config)} | ({*known} & look.controls.keys())
     return _new_verdict(look, _compared(spark, look, [w for w in look.state.windows if w.key in chosen], say))
@@ -111,14 +102,6 @@ def look_again(
 
     Rows are compared if the window has been loaded since, or if the source did not answer before. Positions show,
     without Spark, whether a window has caught up with its source.
-
-    Args:
-        session: Opens a session, if rows have to be compared.
-        look: The observation of the table; the source answered.
-        before: The result with the earlier findings.
-        found: Those findings.
-        loaded: The windows that have been loaded since.
-        say: Called with one line per window.
     """
     ingested = [window for window in look.state.windows if window.key in look.controls]
     unanswered = [window for window in ingested if window.key in found.get(UNAVAILABLE, {})][-RECENT:]

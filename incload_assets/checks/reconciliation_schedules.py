@@ -26,13 +26,7 @@ WINDOWS_PER_RUN = 50
 
 @dataclass(frozen=True, kw_only=True)
 class Depth:
-    """A schedule, and how many of the newest windows it compares.
-
-    Args:
-        name: Of the schedule.
-        cron: Its cron schedule, in UTC.
-        windows: Number of windows by criticality; tables of other criticalities are left out.
-    """
+    """A schedule, and how many of the newest windows it compares by a table's criticality; others are left out."""
 
     name: str
     cron: str
@@ -43,32 +37,19 @@ DEPTHS = (
     Depth(name="reconcile_weekly", cron="40 5 * * 0", windows={"high": 60, "normal": 30}),
     Depth(name="reconcile_monthly", cron="40 6 1 * *", windows={"high": inf, "normal": inf}),
 )
-"""The schedules."""
 
 
 def reconciliation_schedules(tables: Iterable[Table], job: UnresolvedAssetJobDefinition) -> list[dg.ScheduleDefinition]:
-    """The schedules over all tables.
-
-    Args:
-        tables: All incremental tables.
-        job: The job over the check ``reconciliation`` of all tables.
-    """
+    """The schedules over all tables, by the job over their checks ``reconciliation``."""
     return [_schedule(depth, list(tables), job) for depth in DEPTHS]
 
 
 def run_requests(
     depth: Depth, tables: Iterable[Table], lake: Lake, tick: str, hear: Callable[..., object] = unheard
 ) -> Iterator[dg.RunRequest]:
-    """The runs of one tick: newest windows first, each run of one table.
+    """The runs of one tick: newest windows first, each run of one table. The same tick requests no run twice.
 
     For a table whose log cannot be read, a run of the check is requested that fails and says so.
-
-    Args:
-        depth: The schedule.
-        tables: All incremental tables.
-        lake: The lake with the logs.
-        tick: Name of the tick; the same tick requests no run twice.
-        hear: Called with why a log cannot be read.
     """
     faults = Faults(lake, hear)
     for table in tables:

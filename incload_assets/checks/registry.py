@@ -30,9 +30,7 @@ LIGHT_CHECKS = {
         clock.CHECK,
     )
 }
-"""The light checks by name."""
 TABLE_CHECKS = {check.name: check for check in (uniqueness.CHECK, conflicts.CHECK)}
-"""The table checks by name."""
 
 
 def light_checks(table: Table) -> list[str]:

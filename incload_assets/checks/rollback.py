@@ -1,7 +1,6 @@
 """The check ``rollback``: whether the table was restored to an older version, deleted or created again.
 
-The sensor requests the lost windows again. See :mod:`incload_assets.progress.undone`, which stores its state in this
-check's last result.
+The sensor requests the lost windows again. The last result stores the state of :mod:`incload_assets.progress.undone`.
 """
 
 import dagster as dg

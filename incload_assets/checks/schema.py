@@ -18,12 +18,11 @@ NAME = "schema"
 DESCRIPTION = "The source sends no field that the contract does not declare, and no value that a column's type refuses."
 
 RECENT = 10
-"""Number of windows landed last in which a refused value warns: nobody can take back what an old window has."""
+"""Number of windows landed last in which a refused value warns: what an old window has cannot be taken back."""
 MOST_WINDOWS = 500
-"""Largest number of windows that one evaluation reads. Usually these are the windows that were loaded since the last
-one; only the first evaluation of a table with an old log leaves some for the next."""
+"""Limit of windows per evaluation, usually those loaded since the last one; the first may leave some for the next."""
 MOST_ROWS = 5_000_000
-"""Largest number of rows of the log that one evaluation reads, but of one window at least."""
+"""Limit of rows of the log per evaluation, but one window at least is read."""
 
 
 def schema(look: Observation) -> dg.AssetCheckResult:

@@ -28,11 +28,9 @@ KINDS = (*UPSERTS, DELETE, TRUNCATE, REJECTED)
 
 @dataclass(frozen=True)
 class Content:
-    """Numbers of rows by kind, and a hash of all rows that does not depend on their order.
+    """Numbers of rows by kind (truncates count as deletes), and a hash of all rows that does not depend on their order.
 
-    Args:
-        upserts, deletes, rejected: Numbers of rows; truncates count as deletes.
-        hash: Sum of the rows' content hashes; unlike an exclusive or, a sum detects repeated rows.
+    The hash is a sum: unlike an exclusive or, it detects repeated rows.
     """
 
     upserts: int
@@ -91,17 +89,7 @@ def log_content(
     position: Position,
     at_source: DataFrame,
 ) -> Content:
-    """The content of a window in the log, without the rows that are kept although the source no longer shows them.
-
-    Args:
-        spark: A session.
-        table: The declaration.
-        log: The table's log.
-        version: The version of the log.
-        window: The window.
-        position: The position that was ingested.
-        at_source: The source's rows, see :func:`source_rows`.
-    """
+    """The content of a window in the log, without the rows that are kept although the source no longer shows them."""
     rows = log.read(spark, version, [window.key]).filter(F.col("_kind").isin(*KINDS))
     if table.source.retains_absent_keys:
         what, keeper = ["_kind", "_hash", "_keeper"], table.source.keeper(F.col("_source.file"))

@@ -34,13 +34,7 @@ DAY = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Expected:
-    """The number of rows that a window should have.
-
-    Args:
-        low, high: Bounds, both inclusive.
-        typical: Median of the history.
-        basis: Description of the history for readers.
-    """
+    """The number of rows that a window should have: inclusive bounds, the median, and a description of the history."""
 
     low: float
     high: float
@@ -86,12 +80,7 @@ def volume(look: Observation) -> dg.AssetCheckResult:
 
 
 def expected_rows(window: Window, history: Sequence[tuple[Window, int]]) -> Expected | None:
-    """The number of rows a window should have, from similar windows; None if the history is too short.
-
-    Args:
-        window: The window to compare.
-        history: Earlier windows with their numbers of rows, oldest first.
-    """
+    """The number of rows a window should have by similar earlier ones (oldest first); None if these are too few."""
     length = window.end - window.start
     recent = [(w, rows) for w, rows in history if w.start >= window.start - max(HISTORY, 24 * length)]
     if len(recent) < MIN_HISTORY:

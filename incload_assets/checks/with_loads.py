@@ -46,15 +46,7 @@ def check_after_range(context: dg.AssetExecutionContext, table: Table, *, loaded
     """Evaluates the checks of a run over several partitions within the load's step.
 
     Such a run reports each partition by itself and has no output for all of them, so Dagster skips the steps of its
-    checks.
-
-    Args:
-        context: The context of the load.
-        table: The declaration.
-        loaded: Whether any partition was loaded; otherwise checks that read rows have nothing new to read.
-
-    Returns:
-        The evaluations, with the checks that failed.
+    checks. Checks that read rows are left out if no partition was loaded.
     """
     wanted, lake = context.run.asset_check_selection, context.resources.lake
     names = [name for name in check_names(table) if wanted is None or dg.AssetCheckKey(table.key, name) in wanted]
@@ -81,15 +73,6 @@ def verdict_with_load(context: Context, table: Table, name: str, *, loaded: bool
 
     Dagster shows only the result of a check's last run, and a run that loads includes the checks. Unless the load
     repeated it, a nightly finding would disappear with the next load.
-
-    Args:
-        context: The context of a run that loads.
-        table: The declaration.
-        name: The check's name.
-        loaded: Whether the run has loaded anything; otherwise there is no new result.
-
-    Returns:
-        None if there is no result, old or new.
     """
     instance, key, began = context.instance, dg.AssetCheckKey(table.key, name), windows.now()
     last = last_verdict(instance, key)
@@ -106,8 +89,8 @@ def verdict_by_itself(
 ) -> dg.AssetCheckResult:
     """The result of a reconciliation in a run that does not load.
 
-    Windows with earlier findings are compared, too, because their findings would otherwise be lost. Windows that other
-    runs loaded during the comparison are compared again.
+    It compares windows with earlier findings, too, which would otherwise be lost, and again windows that other runs
+    loaded during the comparison.
     """
     began = time.monotonic()
     seen = look(context.instance, table, context.resources.lake, windows.now())

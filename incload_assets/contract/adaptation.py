@@ -23,10 +23,8 @@ class Kind:
     """A kind of difference, and what a load does about it.
 
     Args:
-        name: The name of the kind.
-        outcome: ``applied``: the load adapts the table. ``ignored``: the load leaves it as it is.
-            ``validated from now on``: it matters for rows that are loaded from now on. ``stops``: the load fails
-            before it writes anything.
+        outcome: ``applied``: the load adapts the table. ``ignored``: it leaves it as it is. ``stops``: it fails before
+            it writes anything. ``validated from now on``: it matters for rows that are loaded from now on.
         then: What happens, for people.
         rule: The rule that stops a load; empty for the other outcomes.
         remedy: What to do; ``{was}`` stands for what the table has, ``{table}`` for its name. Empty: nothing.
@@ -180,7 +178,7 @@ IDENTITY_KINDS = (KEYS, BUCKETS, WRITE, VERSIONS, WINDOWS)
 OWN = "incload."
 """The prefix of table properties that describe the rows of a table."""
 UNTIL = " until "
-"""What follows a definition of windows in its property if it is a former one: the instant until which it counted."""
+"""Separator of a former definition of windows and the instant until which it counted, in its property."""
 _BY_PROPERTY = {
     f"{OWN}keys": KEYS,
     f"{OWN}buckets": BUCKETS,
@@ -192,13 +190,7 @@ _BY_PROPERTY = {
 
 @dataclass(frozen=True)
 class Stored:
-    """The stored part of a table: its columns in Delta, and the properties that existing rows depend on.
-
-    Args:
-        columns: All columns, the loader's own included.
-        partitioned_by: The physical partition columns.
-        properties: Table properties by name.
-    """
+    """A table's columns in Delta, the loader's own included, and the properties that existing rows depend on."""
 
     columns: T.StructType
     partitioned_by: tuple[str, ...] = ()
@@ -207,15 +199,12 @@ class Stored:
 
 @dataclass(frozen=True)
 class Difference:
-    """One difference between a table and its declaration.
+    """One difference between a table and its declaration; ``was`` or ``now`` is None if there is nothing.
 
     Args:
-        kind: The kind.
         column: The column, with its path if it is a member of a struct; or the property; empty for the whole table.
-        was: What the table has; None: nothing.
-        now: What is declared; None: nothing.
         added: The declared field, for a column or a member that a load adds.
-        within: The names of the structs around the member, from the outermost, if it is added or has another type.
+        within: The structs around a member that is added or has another type, from the outermost.
         keeps_text: Whether every value of a type that changed is the same text in the declared one.
     """
 
@@ -239,13 +228,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Adaptation:
-    """A change that a load may make to an existing table.
-
-    Args:
-        add: Whether it adds columns.
-        widen: Whether it rewrites the table where types were widened.
-        places: Columns whose values decide where a row is stored, so that their types stay.
-    """
+    """A change that a load may make: add columns, or widen types, except of ``places``, by which rows are stored."""
 
     add: bool = True
     widen: bool = False
@@ -286,17 +269,8 @@ def stored_differences(
 ) -> Iterator[Difference]:
     """The differences between a Delta table and its declaration; those that stop a load are first.
 
-    Args:
-        has: What the table has. Of properties only the declared ones are compared; one that it lacks is set by a load.
-        declared: What is declared.
-        whole: Whether rows are identified by their whole content.
-        unset: Whether changes may leave columns as they are.
-        adaptation: What a load may change.
-
-    Example:
-        >>> has, declared = (Stored(T.StructType().add("id", kind)) for kind in ("integer", "long"))
-        >>> [(found.kind.name, found.was, found.now) for found in stored_differences(has, declared)]
-        [('type widened', 'int', 'bigint')]
+    Only declared properties are compared; one that the table lacks is set by a load. ``whole``: rows are identified by
+    their whole content. ``unset``: changes may leave columns as they are.
     """
     found = chain(
         _of_layout(has, declared),

@@ -1,8 +1,7 @@
 r"""pandera's built-in checks as Spark column expressions, with the meaning they have in Python.
 
 Checks do not apply to NULL (``nullable`` is its own rule), and NaN satisfies no bound. Bounds must be exact values of
-the column's type, so that a comparison never casts, rounds or throws. Patterns have Python's meaning; see
-:mod:`~incload_assets.contract.patterns`.
+the column's type, so that a comparison never casts, rounds or throws.
 """
 
 import re
@@ -21,13 +20,11 @@ from incload_assets.contract.patterns import java_pattern
 
 @dataclass(frozen=True)
 class Rule:
-    """One check of one field.
+    """One check of one field; ``holds`` is NULL for NULL.
 
     Args:
-        check: pandera's name of the check, for example ``isin``.
         broken: Description of a value that fails the check, for example ``not in [new, paid]``.
         arguments: All arguments of the check as text, so that a changed check is noticed even if ``broken`` is cut.
-        holds: From the column to a boolean condition, which is NULL for NULL.
     """
 
     check: str
@@ -37,21 +34,7 @@ class Rule:
 
 
 def compile_check(name: str, statistics: Mapping[str, Any], data_type: T.DataType) -> Rule:
-    """The rule of a built-in check.
-
-    Args:
-        name: The check's name as pandera reports it, for example ``greater_than_or_equal_to``.
-        statistics: The check's arguments as pandera reports them, for example ``{"min_value": 0}``.
-        data_type: The type of the checked column.
-
-    Raises:
-        Uncompilable: The check is not built in, does not apply to the type, or has an argument that the type cannot
-            hold.
-
-    Example:
-        >>> compile_check("isin", {"allowed_values": ["new", "paid"]}, T.StringType()).broken
-        'not in [new, paid]'
-    """
+    """The rule of a built-in check, by pandera's name and arguments; Uncompilable if there is none for the type."""
     builder = _BUILDERS.get(name)
     if builder is None:
         raise Uncompilable(

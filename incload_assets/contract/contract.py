@@ -1,8 +1,7 @@
 """The contract of a table: a pandera model compiled to Spark column expressions.
 
 pandera's own ``validate`` neither raises on PySpark frames nor reports which rows fail. The quarantine needs both, so
-types, nullability and built-in checks become one array of reasons per row. A declaration is refused if it contains
-something that cannot be compiled:
+types, nullability and built-in checks become one array of reasons per row. What cannot be compiled is refused:
 
 - custom checks, ``@pa.check``, ``@pa.dataframe_check`` and checks of whole columns: they receive a frame, not a row;
 - ``Field(unique=True)``: uniqueness is a property of the table, ``class Config: unique = [...]``;
@@ -37,13 +36,7 @@ _END = "\u0001"
 
 @dataclass(frozen=True)
 class Contract:
-    """The columns, types and checks of a table's rows; made by :func:`compile_contract`.
-
-    Args:
-        model_name: Name of the pandera model.
-        fields: In the order of declaration.
-        unique: Columns whose values together identify a row; empty if the model names none.
-    """
+    """A table's columns, types and checks, and the columns that together identify a row, if the model names any."""
 
     model_name: str
     fields: tuple[Field, ...]
@@ -80,7 +73,7 @@ class Contract:
 
     @property
     def in_clear(self) -> dict[str, str]:
-        """Why personal columns are not protected on purpose, by column; empty where nobody has said so."""
+        """Why personal columns are not protected on purpose, by column; only those for which a reason was given."""
         return {field.name: field.in_clear for field in self.fields if field.personal and field.protection is None}
 
     @property
@@ -89,15 +82,7 @@ class Contract:
         return {field.name: field.protection for field in self.fields if field.protection is not None}
 
     def typed(self, raw: Callable[[str], Column], raw_types: Mapping[str, T.DataType]) -> list[Column]:
-        """One column per field, in order: the raw value converted to the declared type, NULL if that is impossible.
-
-        Args:
-            raw: From a field's name to its raw column.
-            raw_types: The types of the raw columns; a field without a type has no raw value.
-
-        Example:
-            >>> frame.select(contract.typed(lambda name: F.col("_raw")[name], types))  # doctest: +SKIP
-        """
+        """One column per field, in order: the raw value as the declared type, or NULL if there is none that fits."""
         return [self._typed(field, raw, raw_types).alias(field.name) for field in self.fields]
 
     def type_reasons(
@@ -106,13 +91,7 @@ class Contract:
         raw_types: Mapping[str, T.DataType],
         typed: Callable[[str], Column] | None = None,
     ) -> Column:
-        """``array<string>``: a reason for each field with a raw value that cannot become the declared type.
-
-        Args:
-            raw: As for :meth:`typed`.
-            raw_types: As for :meth:`typed`.
-            typed: From a field's name to its column of :meth:`typed`, if that is computed already.
-        """
+        """``array<string>``: a reason for each field with a raw value that cannot become the declared type."""
         reasons = []
         for field in self.fields:
             source = raw_types.get(field.name)
@@ -132,15 +111,7 @@ class Contract:
         return not_null(*reasons)
 
     def undeclared(self, raw: Callable[[str], Column], raw_types: Mapping[str, T.DataType]) -> Column | None:
-        """JSON object, by field, of the nested values with members that the contract's types do not declare.
-
-        Args:
-            raw: As for :meth:`typed`.
-            raw_types: As for :meth:`typed`.
-
-        Returns:
-            String column, NULL for rows without such members; None if no row can have any.
-        """
+        """Undeclared members of nested values as JSON by field, NULL without any; None if no row can have any."""
         found = []
         for field in self.fields:
             source = raw_types.get(field.name)
@@ -165,11 +136,9 @@ class Contract:
 
         Args:
             only: Validate these columns alone; deletes, for example, have little more than their key.
-            given: From a field's name to whether the row sets the field; NULL is allowed if it does not. None: every
-                row sets every field.
+            given: From a field's name to whether the row sets it; NULL is allowed if it does not. None: all are set.
             checks: Whether the contract's checks of values are made, beside the nullability of columns.
-            judged: From a protected field's name to the reason of :meth:`broken` for its value; by default protected
-                fields are not checked.
+            judged: From a protected field's name to the reason of :meth:`broken` for its value; None: not checked.
         """
         reasons = []
         for field in self.fields:
@@ -192,12 +161,7 @@ class Contract:
         return not_null(*reasons)
 
     def broken(self, name: str, value: Column) -> Column:
-        """The reason why a value breaks the checks of a field; NULL if it breaks none.
-
-        Args:
-            name: The field.
-            value: The value, of the field's type.
-        """
+        """The reason why a value of a field's type breaks the field's checks; NULL if it breaks none."""
         (field,) = (field for field in self.fields if field.name == name)
         return F.nullif(F.concat_ws("; ", *_broken(field, value)), F.lit(""))
 
@@ -210,7 +174,6 @@ class Contract:
 
 
 def _broken(field: Field, value: Column) -> list[Column]:
-    """A reason for each check of a field: NULL if the value passes it."""
     text = as_text(value, field.data_type)
     return [F.when(~rule.holds(value), reason(field, text, rule.broken)) for rule in field.rules]
 
@@ -229,12 +192,7 @@ def not_null(*texts: Column) -> Column:
 
 
 def unless_said(of_types: Column, of_rules: Column) -> Column:
-    """The reasons of rules without those that report a NULL which only comes from a failed type conversion.
-
-    Args:
-        of_types: ``array<string>`` of :meth:`Contract.type_reasons`.
-        of_rules: ``array<string>``, why the typed row cannot be accepted.
-    """
+    """The reasons of rules without those that report a NULL which only comes from a failed type conversion."""
     joined = F.array_join(of_types, _END)
     seeming = (F.regexp_replace(joined, f"([^{_END}]*?): ['*][^{_END}]*", f"$1: {text}") for text in _NULL)
     others = F.array_except(of_rules, F.concat(*(F.split(texts, _END) for texts in seeming)))
@@ -256,23 +214,13 @@ def shown_type(kind: T.DataType) -> str:
 
 
 def compile_contract(model: type[Any], table_name: str) -> Contract:
-    """The compiled contract of a pandera model.
-
-    Args:
-        model: A ``pandera.pyspark.DataFrameModel``.
-        table_name: The table that declares the model, for messages.
+    """The compiled contract of a ``pandera.pyspark.DataFrameModel``.
 
     Raises:
-        DeclarationError: Something in the model is not supported; names table and field, why, and what to write
-            instead.
-
-    Example:
-        >>> compile_contract(Order, "orders").names  # doctest: +SKIP
-        ('order_id', 'status', 'updated_at')
+        DeclarationError: Something is not supported; names table and field, why, and what to write instead.
     """
     fields, unique = read_model(model, table_name)
     return Contract(model.__name__, fields, unique)
 
 
 MASK = "***"
-"""Shown in place of a personal value."""

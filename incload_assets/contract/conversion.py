@@ -32,7 +32,6 @@ class Struct(pyspark_engine.DataType):
     """A struct type in pandera models; pandera's PySpark engine has none."""
 
     def __init__(self, fields: list[T.StructField] | None = None) -> None:
-        """Stores ``StructType(fields)``."""
         object.__setattr__(self, "type", T.StructType(fields or []))
 
     @classmethod
@@ -42,15 +41,9 @@ class Struct(pyspark_engine.DataType):
 
 
 def convert(value: Column, source: T.DataType, target: T.DataType) -> Column:
-    """The raw ``value`` of type ``source`` as ``target``; NULL if that would lose information. Never throws.
+    """The raw value as the target type; NULL if that would lose information. Never throws.
 
-    Args:
-        value: A string (from text formats; nested values as JSON, binary as base64), or a value of a typed file.
-        source: The type of ``value``.
-        target: The declared type.
-
-    Example:
-        >>> convert(F.col("amount"), T.StringType(), T.DecimalType(10, 2))  # doctest: +SKIP
+    The value is a string (from text formats; nested values as JSON, binary as base64), or from a typed file.
     """
     if isinstance(source, T.StringType):
         return value if isinstance(target, T.StringType) else _from_text(value, target)
@@ -122,15 +115,7 @@ def _same(left: T.DataType, right: T.DataType) -> bool:
 
 
 def text_for(value: Column, kind: T.DataType, target: T.DataType | None) -> Column:
-    """A value as a string that converts to ``target`` like the value itself.
-
-    Bytes that cannot become a string are reported by :func:`bytes_faults`, because a string converts in any case.
-
-    Args:
-        value: A raw value.
-        kind: Its type.
-        target: The declared type; None if the contract does not declare the field.
-    """
+    """A value as a string that converts to ``target`` (None: undeclared) like the value; see :func:`bytes_faults`."""
     target = target or T.StringType()
     if isinstance(kind, T.BinaryType) != isinstance(target, T.BinaryType) and not isinstance(target, T.StringType):
         return F.concat(
@@ -143,14 +128,7 @@ def text_for(value: Column, kind: T.DataType, target: T.DataType | None) -> Colu
 
 
 def bytes_faults(name: str, value: Column, kind: T.DataType, target: T.DataType | None) -> list[Column]:
-    """The faults of bytes that :func:`text_for` turns into a string; each NULL if there is no fault.
-
-    Args:
-        name: Name of the field.
-        value: As for :func:`text_for`.
-        kind: As for :func:`text_for`.
-        target: As for :func:`text_for`.
-    """
+    """The faults of bytes that :func:`text_for` turns into a string, which always converts; NULL if there is none."""
     if not (isinstance(kind, T.BinaryType) and isinstance(target, T.StringType)):
         return []
     return [F.when(value.isNotNull() & convert(value, kind, target).isNull(), f"{name}: bytes, not UTF-8")]

@@ -1,7 +1,7 @@
 """Contracts of tables as values that can be written to a file and compared, for example with what a lake holds.
 
-The file is JSON: tables by name, and a line for each column, in the order of the declaration, so that a version control
-shows what has changed. It has no address, no password and no value of a row.
+The file is JSON, with a line for each column in the declared order, so that a version control shows what has changed.
+It has no address, no password and no value of a row.
 """
 
 import json
@@ -15,20 +15,11 @@ from incload_assets.contract.adaptation import Adaptation, Stored
 from incload_assets.platform.errors import IncrementalLoadError
 
 FORMAT = 1
-"""The version of the file's format."""
 
 
 @dataclass(frozen=True)
 class ColumnDescription:
-    """One column of a contract.
-
-    Args:
-        name: The name.
-        data_type: The type.
-        nullable: Whether NULL is allowed.
-        personal: Whether values are masked in everything shown to people; text: what is kept in their place.
-        checks: The checks that a value other than NULL must pass, as text.
-    """
+    """One column of a contract; text in ``personal`` says what is kept in place of the values."""
 
     name: str
     data_type: T.DataType
@@ -39,18 +30,12 @@ class ColumnDescription:
 
 @dataclass(frozen=True)
 class TableContract:
-    """The contract of a table.
+    """The contract of a table; ``unique`` columns together identify a row, besides the keys.
 
     Args:
-        columns: The declared columns, in order.
         stored: What Delta stores of the table, the loader's own columns included.
-        keys: The columns that identify a row.
-        sequence_by: The columns that order the changes of a key.
-        unique: The columns whose values together identify a row; empty: none besides the keys.
-        write: The write strategy, with its arguments.
         whole: Whether rows are identified by their whole content.
         unset: Whether changes may leave columns as they are.
-        adaptation: What a load may change of an existing table; it is not in the file.
     """
 
     columns: tuple[ColumnDescription, ...]
@@ -74,7 +59,6 @@ _NEXT = "\n    "
 
 
 def _block(table: Mapping[str, Any]) -> str:
-    """A table as JSON, with a line for each column."""
     columns = f",{_NEXT}    ".join(map(_line, table["columns"]))
     others = [f"{_NEXT}  {_line(name)}: {_line(value)}" for name, value in table.items() if name != "columns"]
     return f'{{{_NEXT}  "columns": [{_NEXT}    {columns}{_NEXT}  ],{",".join(others)}{_NEXT}}}'
@@ -85,15 +69,7 @@ def _line(value: Any) -> str:
 
 
 def from_json(text: str, place: str) -> dict[str, TableContract]:
-    """The contracts in a file.
-
-    Args:
-        text: The content of the file.
-        place: What the file is called in messages.
-
-    Raises:
-        IncrementalLoadError: It is no file of contracts.
-    """
+    """The contracts in the text of a file, which ``place`` names in messages; refuses other text."""
     try:
         found = json.loads(text)
         known = found["format"]
@@ -187,11 +163,7 @@ _PLAIN: dict[str, T.DataType] = {
 
 
 def data_type(plain: Any) -> T.DataType:
-    """The type that :func:`plain_type` has written.
-
-    Raises:
-        ValueError: It is none.
-    """
+    """The type that :func:`plain_type` has written; ValueError if it is none."""
     if isinstance(plain, str):
         if plain.startswith("decimal(") and plain.endswith(")"):
             precision, _, scale = plain[len("decimal(") : -1].partition(",")

@@ -1,8 +1,4 @@
-"""The differences between two contracts of a table, each with what a load does about it; they are pure functions.
-
-What Delta stores is compared by ``adaptation.py``, as loads do. What only the declaration has is
-compared here, for example checks.
-"""
+"""Differences between two contracts of a table that only declarations have; Delta's are found by ``adaptation.py``."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
@@ -88,20 +84,10 @@ KINDS = (
     *STORED_KINDS, RENAMED, LOOSENED, TIGHTENED, CHECKS, UNIQUE, PERSONAL, SEQUENCE, KEY_ORDER, ARGUMENTS, CODE,
     NEW_TABLE, NO_TABLE,
 )  # fmt: skip
-"""All kinds of differences."""
 
 
 def differences(has: TableContract | None, declared: TableContract | None) -> list[Difference]:
-    """The differences between two contracts of a table; those that stop a load are first.
-
-    Args:
-        has: The contract by which the table was loaded; None: there was no such table.
-        declared: The contract that is declared now; None: the table is not declared any more.
-
-    Example:
-        >>> [found.kind.name for found in differences(None, orders)]  # doctest: +SKIP
-        ['table added']
-    """
+    """The differences between two contracts of a table (None: there is none); those that stop a load are first."""
     if has is None or declared is None:
         kind = NEW_TABLE if has is None else NO_TABLE
         return [] if has is declared else [Difference(kind)]

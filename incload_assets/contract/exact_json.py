@@ -38,12 +38,7 @@ def loses_digits(text: Column) -> Column:
 
 
 def marked(text: Column, where: Column) -> Column:
-    """The text with numbers that a variant does not keep replaced by marked strings.
-
-    Args:
-        text: JSON.
-        where: Whether the text has such numbers, see :func:`loses_digits`.
-    """
+    """The text with numbers that a variant does not keep replaced by marked strings, where there are any."""
     return F.when(where, F.regexp_replace(text, _NUMBERS, rf'$1"{_MARK}$2"')).otherwise(text)
 
 
@@ -55,9 +50,7 @@ def all_marked(text: Column) -> Column:
 def parsed(text: Column, marked: Column | None = None) -> Column:
     """The variant of an array of the JSON value and ``END``; NULL for invalid JSON, invalid UTF-8 or duplicate names.
 
-    Args:
-        text: The original text.
-        marked: The text with marks, if digits matter. The original is still needed: marks hide invalid UTF-8.
+    The original text is needed beside the marked one: marks hide invalid UTF-8.
     """
     whole = F.concat(F.lit("["), text if marked is None else marked, F.lit(f',"{END}"]'))
     return F.when(F.is_valid_utf8(text), F.try_parse_json(whole))
@@ -103,10 +96,6 @@ def unmarked_members(record: Column, type_sql: str) -> Column:
     """A struct of strings from the variant of a marked text, with all its marked numbers as numbers.
 
     One expression handles all members, because one expression per member would be too many for wide records.
-
-    Args:
-        record: The struct.
-        type_sql: SQL of its type.
     """
     text = F.regexp_replace(F.to_json(record), rf'(?:\\")?+{_MARKED_NUMBER}(?:\\")?+', "$1")
     return F.try_variant_get(F.try_parse_json(text), "$", type_sql)

@@ -27,12 +27,7 @@ _WITHOUT_SECONDS = r"^(\s*\S{8,10}[T ]\d{1,2}:\d{2})(?=\s*($|[Zz+-]|\s[A-Za-z]))
 
 
 def instant_of_text(text: Column, target: T.DataType) -> Column:
-    """The date or instant of a text; NULL if the text is none, or if a table cannot hold it.
-
-    Args:
-        text: In ISO 8601 format; without an offset it is UTC.
-        target: One of :data:`INSTANTS`.
-    """
+    """The date or instant of a text in ISO 8601 (default: UTC); NULL if it is none, or if a table cannot hold it."""
     if isinstance(target, T.DateType):
         return F.when(text.rlike(_DATE), F.substring_index(F.upper(F.trim(text)), "T", 1).try_cast(target))
     if isinstance(target, T.TimestampNTZType):
@@ -47,12 +42,7 @@ def instant_of_text(text: Column, target: T.DataType) -> Column:
 
 
 def in_years(value: Column, kind: T.DataType) -> Column:
-    """The value itself; NULL if an instant in it lies outside the years that a table holds.
-
-    Args:
-        value: A value of any type.
-        kind: Its type.
-    """
+    """The value itself; NULL if an instant in it lies outside the years that a table holds."""
     return F.when(_is_in_years(value, kind), value) if holds_instants(kind) else value
 
 

@@ -15,30 +15,17 @@ INTEGERS: dict[type[T.DataType], int] = {T.ByteType: 8, T.ShortType: 16, T.Integ
 
 
 class Uncompilable(ValueError):
-    """A check that has no faithful column expression.
-
-    Args:
-        why: The reason, as the end of "the check ... cannot be used: ".
-        instead: What to write instead.
-    """
+    """A check that has no faithful column expression; ``why`` ends "the check ... cannot be used: "."""
 
     def __init__(self, why: str, instead: str) -> None:
-        """Stores both parts for the message of the declaration error."""
         super().__init__(why)
         self.why, self.instead = why, instead
 
 
 def exact(value: Any, data_type: T.DataType) -> Any:
-    """The Python value that represents an argument in a column of this type.
+    """The Python value that represents an argument in a column of this type, or Uncompilable if there is none.
 
     A datetime without time zone is UTC. A number for a float column becomes the nearest float.
-
-    Raises:
-        Uncompilable: The type cannot hold the value exactly, or the value is of another kind.
-
-    Example:
-        >>> exact(5, T.DecimalType(10, 2))
-        Decimal('5')
     """
     held = _held(value, data_type)
     if held is None:

@@ -23,15 +23,10 @@ class Field:
     """One column of a table.
 
     Args:
-        name: Name of the column.
-        data_type: The declared type.
-        nullable: Whether NULL is allowed.
-        personal: Whether values are masked in everything shown to people.
-        description: For people.
         rules: The checks that a value other than NULL must pass.
         protection: What is kept in place of the values; None: the values themselves. Not in the ``repr``, by which
             changed code is noticed: see :attr:`Contract.protections`.
-        in_clear: Why personal values stay in clear on purpose; empty: nobody has said so. Not in the ``repr``, as it
+        in_clear: Why personal values stay in clear on purpose; empty: no reason was given. Not in the ``repr``, as it
             changes nothing that is kept.
     """
 
@@ -64,15 +59,7 @@ _REFUSED_OPTIONS: dict[str, tuple[Any, str, str]] = {
 
 
 def read_model(model: type[Any], table_name: str) -> tuple[tuple[Field, ...], tuple[str, ...]]:
-    """The fields of a model, and its unique columns.
-
-    Args:
-        model: A ``pandera.pyspark.DataFrameModel``.
-        table_name: The table that declares the model, for messages.
-
-    Raises:
-        DeclarationError: Something in the model is not supported.
-    """
+    """The fields and unique columns of a model; a DeclarationError refuses what is not supported."""
     if not (inspect.isclass(model) and issubclass(model, DataFrameModel)):
         raise DeclarationError(
             f"{table_name}: the contract is {model!r}",
@@ -213,7 +200,6 @@ def _refuse_misspelled(here: str, metadata: Mapping[Any, Any]) -> None:
 
 
 def _plain_types(data_type: T.DataType) -> Iterator[T.DataType]:
-    """The plain types within a type, at any depth."""
     if isinstance(data_type, T.StructType):
         for field in data_type.fields:
             yield from _plain_types(field.dataType)

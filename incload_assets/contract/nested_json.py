@@ -19,13 +19,7 @@ Convert = Callable[[Column, T.DataType], Column]
 
 
 def from_json(text: Column, target: T.DataType, convert: Convert) -> Column:
-    """The value of a JSON text; NULL if the JSON is invalid or has another shape, or a member cannot become its type.
-
-    Args:
-        text: A JSON text.
-        target: An array, struct or map. Names of a struct's members are compared exactly.
-        convert: Conversion of the plain members.
-    """
+    """The value of a JSON text; NULL if it is invalid, has another shape, or a member cannot become its type."""
     wrapper = T.StructType([T.StructField("v", _texts(target)), T.StructField("_corrupt", T.StringType())])
     wrapped = F.concat(F.lit('{"v":'), all_marked(text), F.lit("}"))
     taken = F.from_json(wrapped, wrapper, {"columnNameOfCorruptRecord": "_corrupt"})
@@ -89,10 +83,7 @@ def _made(taken: Column, target: T.DataType, convert: Convert) -> Column:
 
 
 def _failed(taken: Column, made: Column, target: T.DataType) -> Column:
-    """Whether any text in the value could not be converted; may be NULL if some level of it is NULL.
-
-    The expression is kept flat, because a message to Spark has at most a hundred levels.
-    """
+    """Whether a text in the value could not be converted; flat, as a message to Spark has at most a hundred levels."""
     if isinstance(target, T.ArrayType):
         each = F.zip_with(taken, made, lambda text, value: _failed(text, value, target.elementType))
         return F.array_contains(each, True)

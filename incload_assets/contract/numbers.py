@@ -26,11 +26,9 @@ _WHOLE_DOUBLES, _WHOLE_FLOATS = 2.0**53, 2.0**24
 
 
 def number_of_text(text: Column, target: T.DataType) -> Column:
-    """The number that a text represents; NULL if there is none, or if the type does not hold it.
+    """The number of a decimal or scientific notation; NULL if there is none, or if the type does not hold it.
 
-    Args:
-        text: In decimal or scientific notation; spaces around it are ignored.
-        target: A numeric type, or boolean, which accepts 1 and 0 as well as ``true``, ``yes`` and the like.
+    A boolean accepts 1 and 0 as well as ``true``, ``yes`` and the like.
     """
     if isinstance(target, T.DecimalType):
         return _decimal(text, target)
@@ -42,13 +40,7 @@ def number_of_text(text: Column, target: T.DataType) -> Column:
 
 
 def number_of_number(value: Column, source: T.DataType, target: T.DataType) -> Column:
-    """A number of one type converted to another type; NULL if that type does not hold it.
-
-    Args:
-        value: A number.
-        source: Its type.
-        target: As for :func:`number_of_text`.
-    """
+    """A number of one type converted to another type; NULL if that type does not hold it."""
     if isinstance(target, FLOATING) and not isinstance(source, FLOATING):
         return _floating(value.cast("string"), target)
     cast = value.try_cast(target)

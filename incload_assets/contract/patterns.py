@@ -18,12 +18,7 @@ _TOKEN = re.compile(
 
 
 def java_pattern(pattern: str, flags: int = 0, *, anchored: bool) -> str:
-    r"""The Java pattern that is equivalent to a Python pattern.
-
-    Args:
-        pattern: The source of the pattern.
-        flags: Flags of the module ``re``.
-        anchored: Whether the match must begin at the start of the text, as with ``re.match``.
+    r"""The Java pattern that is equivalent to a Python one; ``anchored``: at the start of the text, as in ``re.match``.
 
     Raises:
         Uncompilable: The pattern is not valid in Python, or uses a feature that Java lacks.

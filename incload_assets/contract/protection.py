@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from incload_assets.platform.protection_keys import ENCRYPTED, NAME, TOKENIZED
 
 UNENCRYPTED = "cannot be encrypted"
-"""A part of the reason for which a value without a person's key is rejected, and that nobody can waive."""
+"""A part of the reason for which a value without a person's key is rejected, and that cannot be waived."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,13 @@ class Hashed(_UnderKey):
     """Values replaced by tokens: their HMAC-SHA-256 under a key that a secret store keeps.
 
     Equal values have equal tokens in all tables with the same key, so keys and joins work on tokens. A token is
-    ``<key>-<id of the key>:<64 hexadecimal digits>``; a value that has this form already stays as it is. Nobody can
-    turn a token into its value again.
+    ``<key>-<id of the key>:<64 hexadecimal digits>``; a value that has this form already stays as it is. A token cannot
+    be turned into its value again.
     """
 
     @property
     def form(self) -> str:
-        """A regular expression that tokens match as a whole, in Java and in Python."""
+        """Java and Python regular expression that tokens match as a whole."""
         return self._form("[0-9a-f]{64}")
 
 
@@ -63,12 +63,12 @@ class Tokenized(_UnderKey):
 
 
 class Encrypted(_UnderKey):
-    """Values encrypted under a key of the person whose row it is: without that key nobody can read them.
+    """Values encrypted under a key of the person whose row it is: without that key they cannot be read.
 
-    The table says whose a row is by ``subject``. The person's key is made of the key that a secret store keeps and of
-    a secret of the person, see :mod:`incload_assets.protection.person_keys`. Equal values of one person are encrypted
-    alike, equal values of two persons are not. A kept value is
-    ``<key>-<id of the key>:e.<id of the person>.<base64>``; the person's id is random.
+    The table says whose a row is by ``subject``. The person's key is made of the key that a secret store keeps and of a
+    secret of the person, see :mod:`incload_assets.protection.person_keys`. Equal values of one person are encrypted
+    alike, equal values of two persons are not. A kept value is ``<key>-<id of the key>:e.<id of the person>.<base64>``;
+    the person's id is random.
     """
 
     @property

@@ -25,12 +25,7 @@ def widened(was: T.DataType, now: T.DataType) -> T.DataType:
 
 
 def as_narrow(now: T.StructType, was: T.StructType) -> T.StructType:
-    """The present columns with the types that a file from before they were widened has of them.
-
-    Args:
-        now: The columns as they are stored now.
-        was: The columns of the file; it may lack some.
-    """
+    """The stored columns with the types that they have in a file from before they were widened; it may lack some."""
     found = _chosen(now, was, _holds_text)
     assert isinstance(found, T.StructType)
     return found

@@ -1,8 +1,8 @@
 """Backups of Dagster's default storage, which is in SQLite files; they can be made while Dagster runs.
 
-Each file is copied by SQLite's own backup, which is one consistent state of it. Events are copied before the runs that
-they belong to, so that a backup never has an event whose run it lacks. What was recorded meanwhile may be in one file
-and not in another: such a load is repeated once. Other storages (Postgres, MySQL) have backups of their own.
+Each file is copied by SQLite's own backup, which is one consistent state of it. Events are copied before their runs, so
+that a backup never has an event without its run. A load that was recorded meanwhile may be in one file only; it is
+repeated once.
 """
 
 import shutil
@@ -19,22 +19,15 @@ import dagster as dg
 from incload_assets.platform.errors import IncrementalLoadError
 
 KEPT = 14
-"""The number of backups that are kept, by default: two weeks of nights."""
+"""Number of backups that are kept by default: two weeks of nights."""
 LAST = ("history/runs.db",)
-"""Files that are copied after all others."""
 _NAME, _STAMP = "dagster-", "%Y%m%dT%H%M%SZ"
 _ALIVE_SECONDS = 60
 
 
 @dataclass(frozen=True)
 class Backup:
-    """A backup that was made.
-
-    Args:
-        file: The archive.
-        databases: Number of SQLite files in it.
-        removed: Older archives that were removed.
-    """
+    """A backup, with the number of SQLite files in it, and the older archives that making it removed."""
 
     file: Path
     databases: int
@@ -48,20 +41,7 @@ def is_sqlite(instance: dg.DagsterInstance) -> bool:
 
 
 def back_up(instance: dg.DagsterInstance, folder: Path, keep: int = KEPT) -> Backup:
-    """Makes a backup of an instance's storage, and removes older ones.
-
-    Args:
-        instance: An instance that keeps its storage in SQLite files.
-        folder: Where backups are; made if it is not there.
-        keep: The number of backups to keep, with this one.
-
-    Raises:
-        IncrementalLoadError: The instance's storage is of another kind.
-
-    Example:
-        >>> back_up(instance, Path("/srv/backups")).file.name  # doctest: +SKIP
-        'dagster-20260103T024000Z.zip'
-    """
+    """Makes a backup of an instance's storage, which must be in SQLite, and removes all but the newest ``keep``."""
     if not is_sqlite(instance):
         raise IncrementalLoadError(
             f"Dagster's storage is {type(instance.run_storage).__name__}",
@@ -106,15 +86,7 @@ def made_at(backup: Path) -> datetime:
 
 
 def replaced_by(backup: Path, home: Path) -> tuple[int, int]:
-    """The runs that are in the place of a backup: all of them, and those since it was made.
-
-    Args:
-        backup: The archive.
-        home: Dagster's folder, as for :func:`restore`.
-
-    Raises:
-        IncrementalLoadError: As :func:`restore`; nothing is changed.
-    """
+    """How many runs restoring a backup replaces, and how many are since it was made; refuses as :func:`restore`."""
     expect_restorable(backup, home)
     if not (home / "history" / "runs.db").exists():
         return 0, 0
@@ -137,18 +109,7 @@ def expect_restorable(backup: Path, home: Path) -> None:
 
 
 def restore(backup: Path, home: Path) -> Path:
-    """Puts a backup in the place of an instance's storage.
-
-    Args:
-        backup: The archive.
-        home: Dagster's folder, ``DAGSTER_HOME``. No process of Dagster may be using it.
-
-    Returns:
-        The folder with the storage that was replaced.
-
-    Raises:
-        IncrementalLoadError: The archive is none of :func:`back_up`, or Dagster is running.
-    """
+    """Puts a backup in the place of the storage in ``DAGSTER_HOME``; returns the folder with what was replaced."""
     expect_restorable(backup, home)
     replaced = home / f"replaced-{datetime.now(UTC):{_STAMP}}"
     replaced.mkdir()
@@ -169,14 +130,7 @@ def _no_backup(file: Path, why: str) -> IncrementalLoadError:
 
 
 def refuse_while_running(home: Path) -> None:
-    """Refuses to go on while a daemon of Dagster uses a folder.
-
-    Args:
-        home: Dagster's folder.
-
-    Raises:
-        IncrementalLoadError: One of its daemons has given a sign of life within a minute.
-    """
+    """Refuses to go on if a daemon that uses this Dagster folder has given a sign of life within a minute."""
     if not (home / "history" / "runs.db").exists():
         return
     with dg.DagsterInstance.from_config(str(home)) as instance:

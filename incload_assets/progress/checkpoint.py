@@ -20,13 +20,7 @@ RUNS_LOOKED_AT = 200
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The record of a window in Dagster.
-
-    Args:
-        fingerprint: Data version of its last materialization, None if there is none.
-        clean: Whether every attempt since then succeeded, so that no forgotten MERGE can still be running.
-        untried: Whether no other run may ever have tried the window, so that there is no MERGE to forget, either.
-    """
+    """A window's record in Dagster; if not ``clean``, a forgotten MERGE of a failed attempt may still be running."""
 
     fingerprint: str | None = None
     clean: bool = False
@@ -43,10 +37,7 @@ def checkpoint_of(
     partition: str,
     run_id: str,
 ) -> Checkpoint:
-    """The checkpoint of a partition.
-
-    A partition that may not be clean counts as not clean, which costs the load one more ingestion.
-    """
+    """The checkpoint of a partition; one that may not be clean counts as not clean, which costs one more ingestion."""
     last = _last_materialization(instance, key, partition)
     if last is None:
         return Checkpoint(untried=bool(untried(instance, key, partitions_def, [partition], run_id)))
@@ -63,8 +54,8 @@ def at_rest(
 ) -> dict[str, str]:
     """The fingerprints of the partitions at rest, by partition key.
 
-    A partition is at rest if it was materialized, and no other run that may have tried it, and was alive after the run
-    of its last materialization began, is unfinished or ended without success.
+    These were materialized, and no other run that may have tried them, and was alive after the run of their last
+    materialization began, is unfinished or ended without success.
     """
     found = {partition: _last_materialization(instance, key, partition) for partition in partitions}
     known = {partition: last for partition, last in found.items() if last}
@@ -144,10 +135,7 @@ def untried(
     partitions: Iterable[str],
     run_id: str,
 ) -> set[str]:
-    """The partitions that were never materialized and that no other run, alive or failed, may have tried.
-
-    A partition for which this is uncertain is left out, which costs only time.
-    """
+    """The partitions that no run has materialized and no other run may have tried; uncertain ones are left out."""
     materialized = set(instance.get_materialized_partitions(key))
     runs = instance.get_runs(RunsFilter(statuses=_UNFINISHED), limit=RUNS_LOOKED_AT)
     if len(runs) == RUNS_LOOKED_AT:
@@ -163,12 +151,7 @@ def untried(
 
 
 def loading_now(instance: dg.DagsterInstance, key: dg.AssetKey) -> list[str]:
-    """The identifiers of runs under way that may load a table.
-
-    Args:
-        instance: Dagster's instance.
-        key: The table's asset key.
-    """
+    """The identifiers of runs under way that may load a table."""
     may_load = _loading(instance, key)
     return [run.run_id for run in instance.get_runs(RunsFilter(statuses=_UNDER_WAY)) if may_load(run)]
 
@@ -199,8 +182,8 @@ def _loading(instance: dg.DagsterInstance, key: dg.AssetKey) -> Callable[[dg.Dag
 def _coverage(partitions_def: dg.TimeWindowPartitionsDefinition) -> Callable[[dg.DagsterRun, str], bool]:
     """Whether a run may have tried a partition, by its tags.
 
-    A range covers every window that starts between its bounds. It compares times, because keys need not sort as text. A
-    range with a key that has no window now is assumed to cover everything.
+    A range covers every window that starts between its bounds (keys need not sort as text), or everything if one of its
+    keys has no window now.
     """
 
     @cache

@@ -1,8 +1,7 @@
 """Claims: pauses of work that must be alone with a table, as an erasure is.
 
-A claim is a pause with a *holder*, which tells the work from other work and is the same when it is repeated. So work
-that has died is taken over by its repetition, and other work is refused while a claim is in force. The end of a claim
-ends no other pause; ``incload resume`` ends all of a table.
+A claim is a pause with a *holder*, which identifies the work and is the same when it is repeated. So the repetition of
+work that has died takes its claim over, and other work is refused. The end of a claim ends no other pause.
 """
 
 from datetime import UTC, datetime
@@ -16,21 +15,9 @@ from incload_assets.progress.pause import HOLDER, UNTIL, Pause, pause_by, pauses
 def claim(
     lake: Lake, table_name: str, until: datetime, because: str, *, holder: str, actor: str = "", run_id: str = ""
 ) -> Pause | None:
-    """Pauses a table for work that must be alone with it; None if other work has the table.
+    """Pauses a table for work that must be alone with it; None if work of another holder has the table.
 
     Work of the same holder that has died, or that was started twice, loses its claim to this one.
-
-    Args:
-        lake: The lake with the audit.
-        table_name: The table's name.
-        until: When the claim ends by itself, aware.
-        because: What is done.
-        holder: What tells the work from other work, and is the same when it is repeated.
-        actor: Who does it; default: the operating system's user.
-        run_id: The Dagster run that does it; empty if none.
-
-    Raises:
-        ConcurrentLoad: Others wrote to the audit first in every attempt.
     """
     details = {UNTIL: until.astimezone(UTC).isoformat(), HOLDER: holder}
     entry = AuditEntry(action="pause", table=table_name, actor=actor, because=because, run_id=run_id, details=details)
@@ -51,18 +38,7 @@ def claimed_by_others(lake: Lake, table_name: str, holder: str) -> Pause | None:
 
 
 def end_claim(lake: Lake, claimed: Pause, because: str, *, actor: str = "", run_id: str = "") -> bool:
-    """Ends a claim, and no other pause; returns whether it was in force, as another may have taken its place.
-
-    Args:
-        lake: The lake with the audit.
-        claimed: The claim, from :func:`claim`.
-        because: Why.
-        actor: Who ends it; default: the operating system's user.
-        run_id: The Dagster run that ends it; empty if none.
-
-    Raises:
-        ConcurrentLoad: Others wrote to the audit first in every attempt.
-    """
+    """Ends a claim, and no other pause; returns whether it was in force, as another may have taken its place."""
     details = {HOLDER: claimed.holder}
     entry = AuditEntry(
         action="resume", table=claimed.table, actor=actor, because=because, run_id=run_id, details=details

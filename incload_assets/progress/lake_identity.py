@@ -1,9 +1,8 @@
-"""The lake that the checkpoints of a table are of: its identity and root, remembered by the Dagster instance.
+"""The lake that the checkpoints of a table belong to: its identity and root, remembered by the Dagster instance.
 
-A lake that was copied, swapped for another or is missing (a disk that is not mounted) would be taken for the one that
-was loaded: checkpoints would say of rows elsewhere that they are here, and loads of the copy would write to it as if it
-were the original. So the first load of a table remembers the lake, and a load into another one is refused until a
-person has adopted it.
+Checkpoints would say of a copied or swapped lake, or of a missing one (a disk that is not mounted), that it has the
+rows, and loads of a copy would write to it as if it were the original. So the first load of a table remembers the lake,
+and a load into another one is refused until a person has adopted it.
 """
 
 import json
@@ -21,12 +20,7 @@ _REMEMBERED = "incload/lake of "
 
 @dataclass(frozen=True)
 class KnownLake:
-    """A lake as an instance remembers it.
-
-    Args:
-        identity: The lake's identity.
-        root: Where it was.
-    """
+    """The identity and the root of a lake, as an instance remembers them."""
 
     identity: str
     root: str
@@ -46,18 +40,7 @@ def mistaken(instance: dg.DagsterInstance, table: Table, lake: Lake) -> str | No
 
 
 def expect_known_lake(instance: dg.DagsterInstance, table: Table, lake: Lake) -> None:
-    """Refuses a load into a lake that is not the remembered one; the first load of a table remembers it.
-
-    It costs one small read of the lake and one of the instance.
-
-    Args:
-        instance: The instance with the checkpoints.
-        table: The declaration.
-        lake: The lake that is to be loaded.
-
-    Raises:
-        LakeMistaken: The lake is another one than before, a copy of it, or missing. Nothing was written to it.
-    """
+    """Remembers the lake with the first load of a table, and raises LakeMistaken for a load into another one."""
     known = known_lake(instance, table)
     if known is None:
         identity = lake.identity(create=True)
@@ -72,20 +55,10 @@ def expect_known_lake(instance: dg.DagsterInstance, table: Table, lake: Lake) ->
 
 
 REMEDY = "INCLOAD_LAKE back; or, if this lake is to go on, run incload doctor --adopt-lake"
-"""What to do about a lake that is not the remembered one."""
 
 
 def adopt_lake(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake) -> dict[str, KnownLake | None]:
-    """Makes an instance remember the lake as it is now, for some tables.
-
-    Args:
-        instance: The instance.
-        tables: The tables.
-        lake: The lake to adopt; it gets an identity if it has none.
-
-    Returns:
-        What was remembered before, by name, of the tables for which that changes.
-    """
+    """Remembers the lake (it gets an identity if it has none); returns what was remembered of tables if it differs."""
     identity = lake.identity(create=True)
     assert identity is not None
     now = KnownLake(identity, lake.root)

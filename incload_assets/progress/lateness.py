@@ -15,15 +15,10 @@ Verdict = Literal["fresh", "late", "idle", "not due", "undeclared"]
 
 @dataclass(frozen=True, kw_only=True)
 class Lateness:
-    """The lateness of the latest due window.
+    """The lateness of the latest due window, and the newest loaded one; ``overdue`` is zero unless it is late.
 
-    Args:
-        verdict: ``fresh``: it is loaded. ``late``: it is not loaded, or only with what it held before it ended.
-            ``idle``: the source has nothing for it, which the table allows. ``not due``: no window is due yet.
-            ``undeclared``: the table declares no freshness.
-        window: The latest due window, None if there is none.
-        overdue: How long ago the window was due; zero unless ``late``.
-        newest: The newest loaded window, None if nothing is loaded.
+    It is late if it is not loaded, or only with what it held before it ended; idle if the table allows that the source
+    has nothing for it.
     """
 
     verdict: Verdict
@@ -35,14 +30,7 @@ class Lateness:
 def lateness_of(
     instance: dg.DagsterInstance, table: Table, progress: Sequence[WindowProgress], now: datetime
 ) -> Lateness:
-    """How late a table is.
-
-    Args:
-        instance: The instance with the checkpoints.
-        table: The declaration.
-        progress: The progress of all windows, oldest first.
-        now: The instant, aware.
-    """
+    """How late a table is at an instant, given the progress of all windows, oldest first."""
     newest = next((w for w in reversed(progress) if w.is_loaded), None)
     if table.freshness is None:
         return Lateness(verdict="undeclared", newest=newest)

@@ -12,25 +12,17 @@ from incload_assets.progress.lateness import Lateness
 from incload_assets.progress.progress import STATUSES, WindowProgress
 
 REMEMBERED = 200
-"""The number of pending windows of which the first sight is kept."""
+"""Number of pending windows for which the first sight is kept."""
 SHOWN = 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class Observed:
-    """The observation of one tick of a table's sensor.
+    """The observation of one tick of a table's sensor. Times are in ISO 8601, durations in seconds, sizes estimated.
 
     Args:
-        at: The instant, ISO 8601.
-        windows: Number of windows by status.
-        verdict: The verdict of the lateness, see :class:`~incload_assets.progress.lateness.Lateness`.
-        overdue: Seconds for which the latest due window has been overdue.
-        pending: When news of each window that is not loaded were first seen, ISO 8601, by partition key; the oldest.
-        waiting_bytes: Estimated size of what loads of the pending windows would read, in bytes.
+        pending: When each window that is not loaded was first seen, by partition key; the oldest.
         waiting_records: Number of records that are not loaded; None if the source does not know it.
-        waiting_by_part: The same by topic partition, as far as there are any, where the source has such.
-        stopped: Why windows wait for a person, by partition key.
-        failing: Causes of failed windows by partition key.
     """
 
     at: str
@@ -65,11 +57,7 @@ def source_sensor_name(table: Table) -> str:
 
 
 def observed_in(cursor: str | None) -> Observed | None:
-    """The observation in a sensor's cursor; None if it holds none.
-
-    Args:
-        cursor: The cursor; a person may have set it to anything.
-    """
+    """The observation in a sensor's cursor; None if it holds none, as a person may have set it to anything."""
     try:
         found: Any = json.loads(cursor or "")
         return Observed(**{name: value for name, value in found.items() if name in Observed.__dataclass_fields__})
@@ -85,16 +73,7 @@ def observation(
     before: Observed | None,
     at: datetime,
 ) -> Observed:
-    """The observation of a tick of a sensor.
-
-    Args:
-        table: The declaration.
-        progress: The progress of all windows, oldest first.
-        late: The table's lateness.
-        stopped: Why windows wait for a person, by partition key.
-        before: The observation of the tick before, for when news were first seen.
-        at: The instant, aware.
-    """
+    """The observation of a tick; the one before says when pending windows were first seen."""
     pending = [
         w for w in progress if w.status not in ("loaded", "held") and w.position is not None and not w.is_current
     ]

@@ -1,10 +1,7 @@
 """Pauses: loads of a table that a person has stopped for a time, while detection and checks go on.
 
-A pause is an entry of the audit, and so is its end, so that who paused what and why is written down by the same commit
-that makes it so. A pause ends by itself at its time.
-
-A pause may have a holder, see :mod:`incload_assets.progress.claims`. It stands beside the pause of a person. Silences
-are kept in the same way, see :mod:`incload_assets.progress.silence`.
+A pause is an entry of the audit, and so is its end: who paused what and why is written down by the commit that makes it
+so. The pause of a claim has a holder, and stands beside that of a person. Silences are kept in the same way.
 """
 
 import re
@@ -23,7 +20,7 @@ from incload_assets.progress.audit import DAMAGED, Action, AuditEntry, audit_uri
 
 _VERBS = {"pause": "paused", "silence": "silenced"}
 _ENDS = {"resume": "pause", "unsilence": "silence"}
-"""What begins by an entry of the audit, and what ends by another one."""
+"""Actions that end what another action of the audit began."""
 _UNITS = {"min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 UNTIL, HOLDER = "until", "holder"
 """Names of details of the audit's entries."""
@@ -32,18 +29,7 @@ _DURATION = re.compile(r"(\d+)\s*(min|h|d|w)")
 
 @dataclass(frozen=True, kw_only=True)
 class Pause:
-    """A pause of a table's loads, or of the messages about it.
-
-    Args:
-        table: The table's name.
-        actor: Who paused it.
-        because: Why.
-        since: From when, aware.
-        until: Until when, aware.
-        holder: The work that has claimed the table; empty for the pause of a person.
-        number: The number of its entry in the audit.
-        action: What it stops: ``pause`` loads, ``silence`` messages.
-    """
+    """A pause of a table's loads, or a silence of messages about it; work that claims the table is its ``holder``."""
 
     table: str
     actor: str
@@ -60,15 +46,7 @@ class Pause:
 
 
 def pauses_in_force(lake: Lake, at: datetime, action: Action = "pause") -> list[Pause]:
-    """The pauses in force at an instant, or the silences, oldest first.
-
-    As long as nothing is written to the audit, this costs one look at the version of its Delta table.
-
-    Args:
-        lake: The lake with the audit.
-        at: The instant, aware.
-        action: ``pause`` or ``silence``.
-    """
+    """The pauses or silences in force at an instant, oldest first; one small read while the audit is unchanged."""
     delta = lake.delta(audit_uri(lake))
     if delta is None:
         return []
@@ -83,10 +61,7 @@ def pauses_in_force(lake: Lake, at: datetime, action: Action = "pause") -> list[
 
 
 def pauses_to_show(lake: Lake, at: datetime, action: Action = "pause") -> list[Pause]:
-    """The pauses in force, for those that only show them: none if the audit is damaged, which is shown as well.
-
-    Arguments as in :func:`pauses_in_force`.
-    """
+    """The pauses in force, for callers that only show them: none if the audit is damaged, which is shown as well."""
     try:
         return pauses_in_force(lake, at, action)
     except DAMAGED:
@@ -94,30 +69,17 @@ def pauses_to_show(lake: Lake, at: datetime, action: Action = "pause") -> list[P
 
 
 def pauses(lake: Lake, at: datetime) -> dict[str, Pause]:
-    """The :func:`pauses_to_show` at an instant, by table name; of several of a table the newest.
-
-    Args:
-        lake: The lake with the audit.
-        at: The instant, aware.
-    """
+    """The :func:`pauses_to_show` at an instant, by table name; the newest if a table has several."""
     return {pause.table: pause for pause in pauses_to_show(lake, at)}
 
 
 def pause_of(lake: Lake, table_name: str, at: datetime | None = None) -> Pause | None:
-    """The pause of a table that is in force at an instant, by default now; None if there is none.
-
-    Raises:
-        LakeUnreadable: The audit is damaged, so that nobody knows.
-    """
+    """The pause of a table in force at an instant, by default now; raises LakeUnreadable if the audit is damaged."""
     return {pause.table: pause for pause in pauses_in_force(lake, at or now())}.get(table_name)
 
 
 def expect_not_paused(lake: Lake, table_name: str) -> None:
-    """Refuses a load of a table that is paused now.
-
-    Raises:
-        TablePaused: It is; the message says by whom, why, until when, and how to resume.
-    """
+    """Refuses a load of a table that is paused now; the message says by whom, why, until when, and how to resume."""
     if (found := pause_of(lake, table_name)) is not None:
         raise TablePaused(
             f"{table_name} is {found}",
@@ -127,22 +89,7 @@ def expect_not_paused(lake: Lake, table_name: str) -> None:
 
 
 def pause(lake: Lake, table_name: str, until: datetime, because: str, *, actor: str = "", run_id: str = "") -> Pause:
-    """Pauses the loads of a table; the pause of a person that is in force is replaced.
-
-    Args:
-        lake: The lake with the audit.
-        table_name: The table's name.
-        until: When the pause ends by itself, aware.
-        because: Why.
-        actor: Who pauses it; default: the operating system's user.
-        run_id: The Dagster run that pauses it; empty if none.
-
-    Raises:
-        IncrementalLoadError: There is no reason, or the end has passed.
-
-    Example:
-        >>> pause(lake, "orders", parse_until("2h", now()), "the shop is being migrated")  # doctest: +SKIP
-    """
+    """Pauses a table until a future instant (aware), for a reason; replaces a person's pause that is in force."""
     return begin(lake, table_name, until, because, actor=actor, run_id=run_id)
 
 
@@ -182,18 +129,7 @@ def begin(
 
 
 def resume(lake: Lake, table_name: str, because: str = "", *, actor: str = "", run_id: str = "") -> Pause:
-    """Ends the pause of a table, claims included; returns the newest pause.
-
-    Args:
-        lake: The lake with the audit.
-        table_name: The table's name.
-        because: Why; may be empty.
-        actor: Who resumes it; default: the operating system's user.
-        run_id: The Dagster run that resumes it; empty if none.
-
-    Raises:
-        IncrementalLoadError: The table is not paused.
-    """
+    """Ends the pauses of a table, claims included; returns the newest, and raises an error if there is none."""
     found = pause_of(lake, table_name)
     if found is None:
         raise IncrementalLoadError(
@@ -204,20 +140,7 @@ def resume(lake: Lake, table_name: str, because: str = "", *, actor: str = "", r
 
 
 def parse_until(text: str, at: datetime) -> datetime:
-    """The instant that a time or a duration means.
-
-    Args:
-        text: A time such as ``2026-01-06`` or ``2026-01-06T12:00+01:00`` (without an offset: UTC), or a duration such
-            as ``30min``, ``2h``, ``3d`` or ``1w``.
-        at: The instant from which a duration counts, aware.
-
-    Raises:
-        IncrementalLoadError: It is neither.
-
-    Example:
-        >>> parse_until("2h", datetime(2026, 1, 5, 12, tzinfo=UTC)).isoformat()
-        '2026-01-05T14:00:00+00:00'
-    """
+    """The instant of a time such as ``2026-01-06T12:00+01:00`` (default: UTC), or after a duration such as ``1w``."""
     return _instant(text, at, 1, "--until 2h")
 
 

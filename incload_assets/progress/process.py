@@ -25,11 +25,7 @@ def mark_process(context: dg.AssetExecutionContext) -> None:
 
 
 def gone(mark: str) -> str | None:
-    """Why the process of a mark is known to be gone; None if it is alive, or on another machine.
-
-    Args:
-        mark: The value of the run's tag.
-    """
+    """Why the process that a run's tag names is known to be gone; None if it is alive, or on another machine."""
     host, pid, started = mark.rsplit(":", 2)
     if host != socket.gethostname() or lives(int(pid), started=float(started)):
         return None
@@ -37,13 +33,7 @@ def gone(mark: str) -> str | None:
 
 
 def lives(pid: int, *, started: float | None = None, before: float | None = None) -> bool:
-    """True if a process is alive; one that merely reuses its id is excluded by time.
-
-    Args:
-        pid: The process id.
-        started: When the process started, seconds since 1970.
-        before: An instant at which the process had already started, seconds since 1970.
-    """
+    """True if a process is alive; one that reuses its id is excluded by start time, in seconds since 1970."""
     try:
         process = psutil.Process(pid)
         if process.status() == psutil.STATUS_ZOMBIE:

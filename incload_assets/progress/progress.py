@@ -26,16 +26,14 @@ class WindowProgress:
     """The progress of one window of a table.
 
     Args:
-        window: The window.
         status: ``loaded``: the checkpoint equals the source. ``drifted``: source or log have changed since.
             ``missing``: the source holds data that was never loaded (or the window is over and declared empty).
-            ``failed``: the last attempt failed. ``in_progress``: a run is queued or loading it. ``waiting``: the source
-            holds nothing. ``held``: a load was undone, and the source still holds what was undone.
+            ``in_progress``: a run is queued or loading it. ``waiting``: the source holds nothing. ``held``: a load was
+            undone, and the source still holds what was undone.
         position: What a load would find now; None if nothing (a load would wait).
         checkpoint: Fingerprint of the last materialization, None if there is none.
         code_changed: Whether the log has rows of the window that another version of the code validated.
         failure: Why the last attempt failed, from the run's tag; None unless ``status`` is ``failed``.
-        failed_run: The run of that attempt.
         record: The record of the window in the log; None if it was never ingested.
     """
 
@@ -75,9 +73,7 @@ class SourceState:
     """The state of a table's windows in source and log, from one read of each.
 
     Args:
-        windows: All windows that exist now, oldest first.
-        positions: Positions by partition key, for windows in which a load would find something.
-        controls: The log's window records by partition key.
+        positions: For windows in which a load would find something.
         left_out: Names of files at the source that resemble the data of a checked window but are not read.
     """
 
@@ -93,12 +89,7 @@ class SourceState:
 
 
 def windows_to_look_at(table: Table, now: datetime) -> list[Window]:
-    """All windows that the table has at an instant, oldest first.
-
-    Args:
-        table: The declaration.
-        now: The instant, aware.
-    """
+    """All windows that the table has at an instant, oldest first."""
     keys = table.partitions_def.get_partition_keys(current_time=now)
     # all bounds in one pass over the definition: a table may have thousands of windows
     bounds = table.partitions_def.time_windows_for_partition_keys(frozenset(keys), validate=False)
@@ -108,17 +99,8 @@ def windows_to_look_at(table: Table, now: datetime) -> list[Window]:
 def source_state(table: Table, lake: Lake, now: datetime, newest: int | None = None) -> SourceState:
     """The state of source and log, from one request to the source for all windows and one read of the log.
 
-    A window that is over and declared empty has the empty position, as in a load.
-
-    Args:
-        table: The declaration.
-        lake: The lake with the table's log.
-        now: The instant, aware.
-        newest: Check only this many of the newest windows; the others have the ingested position. None: all.
-
-    Raises:
-        SourceUnavailable, SourceUnreadable: From the source.
-        SchemaMismatch: By the current declaration, ingested data of a window belongs to another window.
+    A window that is over and declared empty has the empty position, as in a load. If only the ``newest`` windows are
+    checked, the others have the ingested position.
     """
     windows = windows_to_look_at(table, now)
     controls = ChangeLog(table, lake).controls()
@@ -142,22 +124,9 @@ def source_state(table: Table, lake: Lake, now: datetime, newest: int | None = N
 def progress_of(
     instance: dg.DagsterInstance, table: Table, lake: Lake, now: datetime, *, newest: int | None = None
 ) -> list[WindowProgress]:
-    """The progress of every window of the table, oldest first; needs no Spark.
+    """The progress of every window of the table at an instant (aware), oldest first; needs no Spark.
 
-    Args:
-        instance: The instance with the checkpoints.
-        table: The declaration.
-        lake: The lake with the table's log.
-        now: The instant, aware; decides which windows exist and which are over.
-        newest: Check only this many of the newest windows; older ones that are not loaded have no position, because it
-            is unknown. None: all.
-
-    Raises:
-        SourceUnavailable, SourceUnreadable: From the source.
-
-    Example:
-        >>> [w.key for w in progress_of(instance, table, lake, now()) if w.status == "missing"]  # doctest: +SKIP
-        ['2026-01-03']
+    If only the ``newest`` windows are checked, older ones that are not loaded have no position: it is unknown.
     """
     progress = progress_from(instance, table, source_state(table, lake, now, newest))
     passed = progress[:-newest] if newest else []

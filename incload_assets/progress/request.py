@@ -36,22 +36,17 @@ _NO_REASON = "-"
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A request to a run: what to do with partitions of a table, and why.
+    """A request to a run: what to do with partitions of a table, and why. Empty texts mean that there is none.
 
     Args:
         action: ``load`` them from their source; ``undo`` their loads; ``release`` them, if they are held, and load
             them; ``replay`` their rejected rows; or ``fill`` columns from what the log rescued.
         table: Name of the table; empty if a person chose assets in the UI.
-        first: The first of the partitions; empty if the run has none.
-        last: The last of the partitions.
-        because: The reason that a person has given; empty if none.
         before: For an undo: what to go back before, as in :class:`incload_assets.load.undo_plan.Undo`.
         rewrite_compacted: Whether windows whose log was compacted may be replaced by other content.
         serialized: Whether the queue is to launch one such run of the table at a time.
-        started_by: What started the run, if it was no part of Dagster; empty otherwise.
-        fingerprints: The source's positions that a sensor requests, by partition.
-        attempt: The number of the attempt at these positions, from 1; 0 for a run that no sensor requested.
-        code_version: The table's code version at that time; None if unknown.
+        started_by: What started the run, if it was no part of Dagster.
+        attempt: The number of the attempt at the fingerprints, from 1; 0 for a run that no sensor requested.
     """
 
     action: RunAction = "load"
@@ -69,12 +64,7 @@ class Request:
 
     @classmethod
     def from_tags(cls, tags: Mapping[str, str]) -> "Request":
-        """The request that tags of a run express.
-
-        Example:
-            >>> Request.from_tags({"incload/replay": "the rule was wrong", "dagster/partition": "2026-01-03"}).because
-            'the rule was wrong'
-        """
+        """The request that tags of a run express."""
         one, number = tags.get(PARTITION_TAG), tags.get(ATTEMPT_TAG, "")
         first, last = (one, one) if one is not None else (tags.get(RANGE_START_TAG, ""), tags.get(RANGE_END_TAG, ""))
         because = next((tags[tag] for tag in (BECAUSE_TAG, REPLAY_TAG, FILL_TAG) if tag in tags), "")
@@ -106,12 +96,7 @@ class Request:
         return self.first if self.first == self.last else ""
 
     def as_tags(self) -> dict[str, str]:
-        """The tags of a run with this request. Dagster itself adds the partition of a run over one.
-
-        Example:
-            >>> Request(table="orders", action="undo", before="last").as_tags()
-            {'incload/table': 'orders', 'incload/undo': 'last'}
-        """
+        """The tags of a run with this request, except the partition of a run over one, which Dagster itself adds."""
         tags = {
             TABLE_TAG: self.table,
             SERIALIZED_TAG: self.table if self.serialized else "",
@@ -152,10 +137,5 @@ A_LOAD = Request()
 
 
 def request_of(table: Table, request: Request = A_LOAD) -> Request:
-    """A request of runs of a table's own jobs.
-
-    Args:
-        table: The declaration.
-        request: What the runs are to do.
-    """
+    """A request of runs of a table's own jobs."""
     return replace(request, table=table.name, serialized=table.write.serialized)

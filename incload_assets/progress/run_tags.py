@@ -41,20 +41,11 @@ UPKEEP = {**LOADS_NOTHING, UPKEEP_TAG: "true"}
 FAILURE_TAG = "incload/failure"
 """The tag that a failed run sets on itself: the cause, in one word."""
 PROCESS_TAG = "incload/process"
-"""The tag that a run sets on itself: host, id and start time of its process."""
+"""Host, id and start time of a run's process; the run sets it on itself."""
 
 
 def own_tags(run_id: str, tags: Mapping[str, str]) -> dict[str, str]:
-    """Tags that a run sets on itself. Their values name the run, because Dagster copies a run's tags to its retries.
-
-    Args:
-        run_id: The run's id.
-        tags: Values by name.
-
-    Example:
-        >>> own_tags("3f2a", {"incload/failure": "contract"})
-        {'incload/failure': 'contract 3f2a'}
-    """
+    """Tags that a run sets on itself. Their values name the run, because Dagster copies a run's tags to its retries."""
     return {name: f"{value} {run_id}" for name, value in tags.items()}
 
 

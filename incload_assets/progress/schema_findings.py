@@ -1,7 +1,6 @@
 """The fields and values of a source that the contract does not expect: undeclared ones, and others than its types.
 
-Each window is read once: what its rows tell is kept by the Dagster instance with a digest of the window's files, so
-that a later look reads only windows whose rows are other ones.
+The Dagster instance keeps what each window's rows show, with a digest of its files: only changed windows are read.
 """
 
 import json
@@ -37,14 +36,10 @@ _TYPES = {"boolean": "T.BooleanType", "integer": "T.LongType", "number": "T.Doub
 
 @dataclass(frozen=True, kw_only=True)
 class SchemaFinding:
-    """A field that a source sends otherwise than the contract says.
+    """A field that a source sends otherwise than the contract says, in rows of some windows (oldest first).
 
     Args:
-        name: The field.
-        what: ``unknown field``: the contract does not declare it. ``declared since``: it does now, and rows of windows
-            landed before have it beside them. ``refused type``: the type of the column refused values.
-        rows: The number of rows with it.
-        windows: The partition keys of their windows, oldest first.
+        what: ``declared since``: the contract declares it now, and rows of windows landed before have it beside them.
         since: When the first of these windows was landed, aware; None if that is unknown.
         line: The line for the contract, or what to do instead.
     """
@@ -63,19 +58,13 @@ class SchemaFinding:
 
     @property
     def last(self) -> str:
-        """That of the last one."""
+        """The partition key of the last window with such a row."""
         return self.windows[-1]
 
 
 @dataclass(frozen=True)
 class SchemaLook:
-    """A look at the log.
-
-    Args:
-        findings: What was found, unknown fields first, then most rows first.
-        known: What is known of the windows now.
-        left: The number of windows that were not looked at.
-    """
+    """A look at the log: findings (unknown fields first, then most rows first), what is known, and windows not read."""
 
     findings: list[SchemaFinding]
     known: Known
@@ -92,18 +81,8 @@ def look_at_schema(
 ) -> SchemaLook:
     """The fields and values of a source that the contract does not expect, by the log's rows; no value is in it.
 
-    Fields that the table's evolution ignores are left out.
-
-    Args:
-        table: The declaration.
-        lake: The lake.
-        known: What a former look found; windows whose files are the same are not read again.
-        most_windows: The largest number of windows to read, the newest first; None: all.
-        most_rows: The largest number of rows of the log to read, but of one window at least; None: all.
-
-    Example:
-        >>> look_at_schema(payments, lake).findings[0].line  # doctest: +SKIP
-        'state: T.StringType = pa.Field(nullable=True)'
+    Fields that the table's evolution ignores are left out. Windows known with the same files are not read again; others
+    are read newest first, at least one, up to the given numbers of windows and rows.
     """
     known = known or {}
     log = lake.delta(lake.log_uri(table.key.path))
@@ -181,7 +160,7 @@ def _findings(schemas: Mapping[str, WindowSchema], table: Table, lake: Lake) -> 
 
 
 def _told(schemas: Mapping[str, WindowSchema], table: Table) -> Iterator[tuple[str, What, str, int, set[str]]]:
-    """What each window tells of each field: partition key, what, name, rows and forms."""
+    """What each window shows of each field: partition key, what, name, rows and forms."""
     for window, schema in schemas.items():
         for name, seen in schema.unknown.items():
             if not table.evolution.ignores(name):
@@ -224,11 +203,7 @@ def _line_of_type(name: str, forms: Iterable[str], table: Table) -> str:
 
 
 def wider_type(kind: T.DataType, forms: Iterable[str]) -> T.DataType | None:
-    """The smallest type that a load widens a column to and that holds refused values, too; None if there is none.
-
-    Args:
-        kind: The type of the column.
-        forms: The forms of the values, as :func:`~incload_assets.change_log.source_schema.size_of` tells them.
+    """The smallest type that a load widens a column to and that also holds values of some forms; None if none does.
 
     Example:
         >>> wider_type(T.DecimalType(6, 2), ["size 0 5 2"])
@@ -248,7 +223,6 @@ def wider_type(kind: T.DataType, forms: Iterable[str]) -> T.DataType | None:
 
 
 def _declared(forms: Iterable[str]) -> str:
-    """The type for values of some forms."""
     found = {*forms} - {NO_VALUE}
     found = {"number"} if found == {"integer", "number"} else found
     return _TYPES.get(next(iter(found)), "T.StringType") if len(found) == 1 else "T.StringType"

@@ -1,7 +1,6 @@
 """Silences: messages and alerts about tables that a person has stopped for a time, for planned work.
 
-A silence is kept as a pause is, see :mod:`incload_assets.progress.pause`. Loads, checks and metrics go on. A silence of
-no table in particular, with an empty name, is one of all tables and of the machinery.
+A silence is kept as a pause is; one with an empty table name is of all tables and the machinery.
 """
 
 from collections.abc import Sequence
@@ -14,42 +13,19 @@ from incload_assets.progress.audit import AuditEntry, record
 from incload_assets.progress.pause import Pause, begin, pauses_in_force, pauses_to_show
 
 ALL = ""
-"""The table of a silence of all tables."""
 
 
 def silence(
     lake: Lake, tables: Sequence[str], until: datetime, because: str, *, actor: str = "", run_id: str = ""
 ) -> list[Pause]:
-    """Silences tables; what was in force for the same ones is replaced.
-
-    Args:
-        lake: The lake with the audit.
-        tables: Names of tables; none: all tables and the machinery.
-        until: When the silence ends by itself, aware.
-        because: Why.
-        actor: Who silences; default: the operating system's user.
-        run_id: The Dagster run that does it; empty if none.
-
-    Raises:
-        IncrementalLoadError: There is no reason, or the end has passed.
-    """
+    """Silences tables, by default all tables and the machinery; replaces silences in force for the same ones."""
     return [
         begin(lake, table, until, because, action="silence", actor=actor, run_id=run_id) for table in tables or [ALL]
     ]
 
 
 def unsilence(lake: Lake, tables: Sequence[str] = (), *, actor: str = "", run_id: str = "") -> list[Pause]:
-    """Ends silences; returns them.
-
-    Args:
-        lake: The lake with the audit.
-        tables: Names of tables; none: every silence in force.
-        actor: Who ends them; default: the operating system's user.
-        run_id: The Dagster run that does it; empty if none.
-
-    Raises:
-        IncrementalLoadError: Nothing is silenced, or a table only by a silence of all tables.
-    """
+    """Ends the silences of tables, by default all in force; returns them, and raises an error if there is none."""
     in_force = {one.table: one for one in pauses_in_force(lake, now(), "silence")}
     ended = [*in_force.values()] if not tables else [in_force[name] for name in tables if name in in_force]
     if missing := [name for name in tables if name not in in_force] or ([] if ended else ["nothing"]):

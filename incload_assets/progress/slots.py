@@ -12,20 +12,13 @@ from incload_assets.progress.request import Request
 from incload_assets.progress.run_tags import PROCESS_TAG, own_tag
 
 QUEUE = "run queue"
-"""The name of the slots that the run queue gives to whole runs."""
 MOST = 1000
-"""Most unfinished runs that are looked at."""
+"""Limit of unfinished runs that are looked at."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Slots:
-    """The slots of a pool, or of the run queue.
-
-    Args:
-        of: The name of the pool, or :data:`QUEUE`.
-        holders: The identifiers of the runs that hold a slot.
-        waiting: Those of the runs that wait for one.
-    """
+    """The slots of a pool or of the run queue: the identifiers of the runs that hold one and of those that wait."""
 
     of: str
     holders: Collection[str]
@@ -34,16 +27,7 @@ class Slots:
 
 @dataclass(frozen=True, kw_only=True)
 class SlotRun:
-    """A run that holds a slot or waits for one.
-
-    Args:
-        run_id: Its identifier.
-        table: Its table, or its job if it is of none.
-        window: Its partition key or range; empty if it has none.
-        since: When it began, aware; None if Dagster no longer has the run.
-        process: Its process and machine, for people; empty if unknown.
-        over: Why it no longer runs; empty if it may.
-    """
+    """A run that holds a slot or waits for one, with its table (else job), and why it is over (empty if it may run)."""
 
     run_id: str
     table: str = ""
@@ -54,12 +38,7 @@ class SlotRun:
 
 
 def pools(instance: dg.DagsterInstance, names: Iterable[str] | None = None) -> list[Slots]:
-    """The slots of pools.
-
-    Args:
-        instance: The instance.
-        names: The pools; None: all.
-    """
+    """The slots of the named pools, by default of all."""
     storage = instance.event_log_storage
     found = storage.get_concurrency_infos(sorted(storage.get_concurrency_keys() if names is None else names))
     return [
@@ -73,7 +52,7 @@ def pools(instance: dg.DagsterInstance, names: Iterable[str] | None = None) -> l
 
 
 def slots_in_use(instance: dg.DagsterInstance) -> list[Slots]:
-    """The pools, and the run queue, of which a run holds a slot or waits for one."""
+    """The pools, and the run queue, if a run holds a slot or waits for one."""
     statuses = [dg.DagsterRunStatus.QUEUED, *IN_PROGRESS_RUN_STATUSES]
     runs = instance.get_runs(dg.RunsFilter(statuses=statuses), limit=MOST)
     queued = [run.run_id for run in runs if run.status is dg.DagsterRunStatus.QUEUED]
@@ -82,12 +61,7 @@ def slots_in_use(instance: dg.DagsterInstance) -> list[Slots]:
 
 
 def slot_runs(instance: dg.DagsterInstance, run_ids: Iterable[str]) -> dict[str, SlotRun]:
-    """Runs by their identifiers.
-
-    Args:
-        instance: The instance; a run that it has deleted has nothing but its identifier.
-        run_ids: The identifiers.
-    """
+    """Runs by their identifiers; a run that Dagster has deleted has nothing but its identifier."""
     wanted = sorted(set(run_ids))
     records = instance.get_run_records(dg.RunsFilter(run_ids=wanted)) if wanted else []
     known = {record.dagster_run.run_id: record for record in records}

@@ -21,14 +21,7 @@ from incload_assets.progress.undone import undone_windows, with_undone
 
 @dataclass(frozen=True, kw_only=True)
 class ClosedEra:
-    """The windows of a former partitions definition.
-
-    Args:
-        definition: What names them: how often there is one, or the schedule.
-        until: The instant until which the definition counted, ISO 8601.
-        loaded: Keys of the windows in the log, oldest first.
-        never_loaded: Keys of the others since the first one in the log.
-    """
+    """The windows of a former partitions definition since the first one in the log, as keys, oldest first."""
 
     definition: str
     until: str
@@ -48,26 +41,17 @@ class TableStatus:
     """The status of a table. Partitions are given as keys, oldest first, each in exactly one list of statuses.
 
     Args:
-        table: The table's name.
-        loaded: Checkpointed with what the source holds now.
         missing: Never loaded, although the source holds data (or the window is over and declared empty).
-        failed: The last attempt failed.
         drifted: Checkpointed, but the source has changed since, or the table has lost the rows.
-        in_progress: Queued or running.
         waiting: The source holds nothing yet.
         held: A load was undone, and the source still holds what was undone.
         forgotten: Those missing or waiting whose load is in the log: Dagster's storage, or their run, was lost.
         causes: Why each failed partition failed: ``transient``, ``missing``, ``contract`` or ``error``.
         undone: Why the table has lost a loaded partition: it was restored, deleted or created again.
-        holds: Who holds each held partition, since when and why.
-        freshness: Seconds by which the latest due partition is overdue, 0 if it is loaded; None if no freshness is
-            declared or nothing is due yet.
-        last_materialized: When any partition was last materialized, aware; None if never.
+        freshness: Seconds by which the latest due partition is overdue, 0 if it is loaded; None if none is declared or
+            due.
         rows: Number of rows of the table; None if there is no table, or a file lacks statistics.
-        version: Delta version of the table; None if there is no table.
         left_out: Names of files that resemble the table's data but do not match the source's path.
-        paused: Who paused the table's loads, until when and why; None if they go on.
-        closed: The former partitions definitions, oldest first.
     """
 
     table: str
@@ -92,21 +76,7 @@ class TableStatus:
 
 
 def table_status(instance: dg.DagsterInstance, table: Table, lake: Lake, at: datetime | None = None) -> TableStatus:
-    """The status of a table, from one read of its source, of Dagster and of the Delta log.
-
-    Args:
-        instance: The instance with the checkpoints.
-        table: The declaration.
-        lake: The lake with the table.
-        at: The instant of the status, aware; default now.
-
-    Raises:
-        SourceUnavailable, SourceUnreadable: From the source.
-
-    Example:
-        >>> table_status(instance, table, lake).missing  # doctest: +SKIP
-        ['2026-01-03']
-    """
+    """The status of a table at an instant (aware; default now), from one read of source, Dagster and Delta log each."""
     moment = at or windows.now()
     state = source_state(table, lake, moment)
     progress = progress_from(instance, table, state)
@@ -148,11 +118,7 @@ def _closed(era: Era, records: Mapping[str, WindowRecord]) -> ClosedEra:
 
 
 def forgotten_loads(windows: Mapping[str, int]) -> tuple[str, str]:
-    """The finding that logs have loads that Dagster does not know, and its remedy.
-
-    Args:
-        windows: Number of such windows by table; at least one table.
-    """
+    """The finding that logs have loads that Dagster does not know, and its remedy, for numbers of windows by table."""
     count, tables = sum(windows.values()), ", ".join(sorted(windows))
     only = f" {tables}" if len(windows) == 1 else ""
     return (

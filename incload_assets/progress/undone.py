@@ -1,12 +1,10 @@
 """Windows that a table has lost because it was restored to an older version, deleted or created again.
 
 A checkpoint records the version at which the table held a window. Delta's history shows, without reading rows, which of
-these versions were replaced by a restore. The last result of the check ``rollback`` stores what earlier runs found, so
-that each run reads only the commits since, and nothing is lost when the history is cleaned up.
-
-If a copy of the table's folder is put in its place, the copy brings an older history, which does not record this and
-continues with version numbers that were used before. It is detected by the commit that was read last: the history lacks
-it, or has another commit with its number.
+these versions were replaced by a restore. The last result of the check ``rollback`` stores what earlier runs found:
+each run reads only the commits since, and nothing is lost when the history is cleaned up. A copy in the place of the
+table's folder brings an older history, which reuses version numbers. It is detected by the commit that was read last:
+the history lacks it, or has another with its number.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,10 +21,8 @@ from incload_assets.progress.progress import WindowProgress
 from incload_assets.progress.verdicts import last_finding
 
 CHECK = "rollback"
-"""The check whose last result stores the history read so far."""
 SEEN = "seen"
-"""Metadata of that check: the table's id, the last version read, the timestamp of that version's commit by its writer's
-clock, and the rollbacks until then."""
+"""Metadata of that check: the table's id, the last version read with its commit's timestamp, and the rollbacks."""
 
 PAGE = 1000
 REMEMBERED = timedelta(days=1)
@@ -35,12 +31,10 @@ REMEMBERED = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Rollback:
-    """A rollback of the table to an older version.
+    """A rollback of a table: loads between the versions ``to`` and ``at`` are undone.
 
     Args:
-        to: The version that was restored.
-        at: The version that restored it: loads between the two are undone. None: a copy was put in the table's place.
-        found: When the rollback was found, ISO 8601.
+        at: The version that restored the older one; None: a copy was put in the table's place.
         last: For a copy, the storage id of the last load that it may have undone; later loads reuse version numbers.
     """
 
@@ -63,8 +57,6 @@ class Rollback:
 
 
 class _Load(NamedTuple):
-    """A load, with the table's version at its end."""
-
     key: str
     version: int
     storage_id: int
@@ -72,12 +64,7 @@ class _Load(NamedTuple):
 
 @dataclass(frozen=True)
 class Undone:
-    """The windows whose rows a table has lost.
-
-    Args:
-        windows: Why each loaded window may no longer be in the table, by partition key.
-        seen: The state for the next run, see :data:`SEEN`; None if there is no table.
-    """
+    """Why each loaded window may no longer be in the table, and the state for the next run (see :data:`SEEN`)."""
 
     windows: dict[str, str]
     seen: dict[str, Any] | None
@@ -86,15 +73,7 @@ class Undone:
 def undone_windows(
     instance: dg.DagsterInstance, table: Table, lake: Lake, progress: Sequence[WindowProgress], now: datetime
 ) -> Undone:
-    """The windows whose last load is undone; needs no Spark.
-
-    Args:
-        instance: The instance with checkpoints and check results.
-        table: The declaration.
-        lake: The lake with the table.
-        progress: The progress of all windows.
-        now: The instant, aware.
-    """
+    """The windows whose last load is undone; needs no Spark."""
     # both are read before the table, so that concurrent loads and checks do not look newer than it
     before, newest = _seen(instance, table), next(iter(_page(instance, table, limit=1)[0]), None)
     delta = lake.delta(lake.table_uri(table.key.path))
@@ -117,12 +96,7 @@ def undone_windows(
 
 
 def with_undone(progress: Sequence[WindowProgress], lost: Mapping[str, str]) -> list[WindowProgress]:
-    """The progress, with loaded windows that the table has lost marked as drifted and without checkpoint.
-
-    Args:
-        progress: The progress from source and checkpoints.
-        lost: Why each window was lost, by partition key.
-    """
+    """The progress, with loaded windows that the table has lost marked as drifted and without checkpoint."""
     return [
         replace(w, status="drifted", checkpoint=None) if w.status in ("loaded", "held") and w.key in lost else w
         for w in progress
@@ -132,8 +106,8 @@ def with_undone(progress: Sequence[WindowProgress], lost: Mapping[str, str]) -> 
 def _rollbacks(delta: DeltaTable, seen: dict[str, Any] | None, newest: _Load | None, at: datetime) -> list[Rollback]:
     """The stored rollbacks, and the ones found since the history was last read.
 
-    A load that was recorded after a copy was put in place, but before the copy was found, is assumed to be undone, too:
-    the mistake costs one comparison, while a missed rollback loses rows.
+    A load recorded after a copy was put in place, but before it was found, is assumed to be undone, too: the mistake
+    costs one comparison, while a missed rollback loses rows.
     """
     found, unread = list[Rollback](), None
     last, now = newest.storage_id if newest else 0, at.isoformat()

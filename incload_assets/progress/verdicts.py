@@ -23,15 +23,7 @@ def last_verdict(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> tuple[d
 def verdict_at(
     instance: dg.DagsterInstance, key: dg.AssetCheckKey, at: datetime
 ) -> tuple[datetime, dg.AssetCheckResult] | None:
-    """The last result that a check had at an instant in the past, as :func:`last_verdict`.
-
-    Records cannot be asked for by time, and each load has left one: it is found by halving the range of their numbers.
-
-    Args:
-        instance: The instance with the check results.
-        key: The check's key.
-        at: The instant, aware.
-    """
+    """The last result that a check had at a past instant, found by bisection of record numbers (no index by time)."""
     found, newest = None, _last(instance, key, _WITH_VERDICT)
     low, high = 1, newest.id + 1 if newest else 1
     while low < high:
@@ -99,17 +91,10 @@ def repeated(when: datetime, verdict: dg.AssetCheckResult) -> dg.AssetCheckResul
 def have_the_last_word(
     instance: dg.DagsterInstance, key: dg.AssetCheckKey, result: dg.AssetCheckResult, run_id: str
 ) -> None:
-    """Reports a check result again if an older one, repeated by a concurrent load, would hide it.
+    """Reports a recorded check result again if an older one, repeated by a concurrent load, would hide it.
 
     Dagster shows the result of the run that was created last. Loads that begin while a check reads its table repeat the
-    old result, which would hide the new one. And of several concurrent loads, the last to end need not be the last to
-    begin.
-
-    Args:
-        instance: The instance with the check results.
-        key: The check's key.
-        result: The check's result, which is recorded already.
-        run_id: The run of that result.
+    old result; and of several concurrent loads, the last to end need not be the last to begin.
     """
     last = _last(instance, key)
     if last is None or last.run_id == run_id:

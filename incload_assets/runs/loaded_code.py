@@ -15,25 +15,17 @@ State = tuple[int, int] | None
 class LoadedCode:
     """The state of the files and package folders of all modules at the time they were loaded.
 
-    Package folders are included, because a module that is added to one may be loaded next time.
-
-    Args:
-        states: State by path: modification time (ns) and size of a file, a checksum of a folder's listing; None if the
-            path does not exist.
+    A folder counts because a module that is added to it may be loaded next time; its state is a checksum of its
+    listing, that of a file its modification time (ns) and size. None: the path does not exist.
     """
 
     states: dict[str, State]
 
     @classmethod
     def of(cls, load: Callable[[], object]) -> "LoadedCode":
-        """The state of the code that is loaded after a call of ``load``.
+        """The state of the code that is loaded after a call of ``load``, which may raise any exception.
 
-        Args:
-            load: Imports the code. A file that is written meanwhile counts as changed, because it is unknown which of
-                its contents was loaded.
-
-        Raises:
-            Exception: Any exception of ``load``.
+        A file that is written meanwhile counts as changed, because it is unknown which of its contents was loaded.
         """
         begun = time.time_ns()
         load()

@@ -41,17 +41,12 @@ def take(
     fork: Callable[[Callable[[], None], list[int]], int],
     dotenv: Callable[[], Mapping[str, str]],
 ) -> int | None:
-    """Accepts one command and forks it.
+    """Accepts one command and forks it; None if it was not forked, and its caller runs it itself.
 
     Args:
-        listener: The socket with the command's connection.
-        password: The password that the command has to send.
         suits: Whether a command can be forked from the loaded code.
         fork: Runs a function in a child, with the given open files as the child's first file descriptors.
         dotenv: Returns the present content of the ``.env``.
-
-    Returns:
-        The process id of the command; None if it was not forked, and its caller runs it itself.
     """
     connection, _ = listener.accept()
     files: list[int] = []
@@ -74,7 +69,6 @@ def take(
 
 
 def _run(command: Command, dotenv: Mapping[str, str]) -> None:
-    """Runs the command in a child of the server, and reports the exit code to its caller."""
     os.environ.clear()
     os.environ.update({**command.environment, **dotenv})
     os.chdir(command.directory)
@@ -95,6 +89,6 @@ def _run(command: Command, dotenv: Mapping[str, str]) -> None:
 
 
 def _end_with(caller: socket.socket) -> None:
-    """Kills this process when its caller is gone: whoever kills the caller means to end the command."""
+    """Kills this process when its caller is gone, because killing the caller is meant to end the command."""
     if not caller.recv(1):
         os.kill(os.getpid(), signal.SIGKILL)

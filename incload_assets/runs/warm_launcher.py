@@ -127,11 +127,7 @@ def _is_of_a_server(run: DagsterRun) -> bool:
 
 
 def _asked(server: Record, run: str) -> int | None:
-    """The id of the process that a server forked for a run; None if the server is stale.
-
-    Raises:
-        ColdRun: The server does not answer.
-    """
+    """The id of the process that a server forked for a run; None if it is stale, ColdRun if it does not answer."""
     request = {"password": server.password, "run": run, "environment": dict(os.environ)}
     try:
         connection = socket.create_connection(("127.0.0.1", server.port), timeout=_ANSWER_SECONDS)

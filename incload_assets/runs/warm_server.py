@@ -76,13 +76,7 @@ _LOG_BYTES = 10_000_000
 
 @dataclass(frozen=True)
 class Order:
-    """The server's configuration, read from standard input.
-
-    Args:
-        directory: The working directory of runs, with the ``.env``.
-        code: The code location, serialized by Dagster.
-        idle_seconds: Seconds without a request after which the server ends.
-    """
+    """The server's configuration, read from standard input; the code location is serialized by Dagster."""
 
     directory: str
     code: str
@@ -91,13 +85,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Request:
-    """A request to start a run.
-
-    Args:
-        password: The server's password.
-        run: Arguments of the run, serialized by Dagster.
-        environment: Environment of the run, without the ``.env``.
-    """
+    """A request to start a run, whose arguments are serialized by Dagster; the environment is without the ``.env``."""
 
     password: str
     run: str
@@ -106,11 +94,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to a request.
-
-    Args:
-        pid: The id of the run's process; None: the server is stale and ends.
-    """
+    """The answer to a request: the id of the run's process; None: the server is stale and ends."""
 
     pid: int | None
 
@@ -121,15 +105,7 @@ def settings_of(environment: dict[str, str]) -> dict[str, str]:
 
 
 class WarmServer:
-    """The server that forks runs.
-
-    Args:
-        folder: The server's folder.
-        order: The server's configuration.
-
-    Raises:
-        Exception: The code location cannot be loaded.
-    """
+    """The server that forks runs; an exception of the constructor means that the code location cannot be loaded."""
 
     def __init__(self, folder: SupervisedFolder, order: Order) -> None:
         self._folder, self._idle_seconds = folder, order.idle_seconds
@@ -182,7 +158,6 @@ class WarmServer:
         return True
 
     def _take(self, commands: socket.socket) -> None:
-        """Forks one command, if this server can."""
         pid = warm_commands.take(commands, self._password, lambda c: not self._is_stale(c), _fork, _dotenv)
         if pid is not None:
             os.utime(self._folder.record)  # counts as use
@@ -213,14 +188,9 @@ class WarmServer:
 
 
 def _fork(work: Callable[[], None], files: Sequence[int] = ()) -> int:
-    """Runs a function in a child process that leads its own session.
+    """Runs a function in a child process that leads its own session; returns the child's process id.
 
-    Args:
-        work: The function.
-        files: Open files that become the child's first descriptors, in place of this process's input, output and error.
-
-    Returns:
-        The child's process id.
+    Given open files become the child's first descriptors, in place of this process's input, output and error.
     """
     sys.stdout.flush()
     sys.stderr.flush()

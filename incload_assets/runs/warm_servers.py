@@ -30,22 +30,13 @@ class ColdRun(Exception):
 
 
 def warm_server(settings: Settings, code: CodePointer) -> OnDemand:
-    """The warm server of a code location.
-
-    Args:
-        settings: The workspace's settings.
-        code: The code location; each has its own server, because two may have modules of the same name.
-    """
+    """The warm server of a code location; each has its own, because two may have modules of the same name."""
     name = hashlib.sha256(repr(code).encode()).hexdigest()[:12]
     return _server(settings.home_root / _FOLDER / name)
 
 
 def start(settings: Settings, code: CodePointer) -> Record:
-    """Finds or starts the warm server of a code location; it is up when this returns.
-
-    Raises:
-        ColdRun: The server cannot be started.
-    """
+    """Finds or starts the warm server of a code location, which is up then; ColdRun if it cannot be started."""
     order = {
         "directory": os.getcwd(),
         "code": serialize_value(ReconstructableRepository(code)),

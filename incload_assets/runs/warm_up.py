@@ -1,8 +1,7 @@
 """Warm-up of a Spark server: the load of a small throw-away table.
 
 Most of the first load after a server's start is spent in Java, which reads and compiles some thirty thousand classes,
-whatever is loaded. So a server that was started ahead of its first load runs one complete load. It runs only one,
-because a second would compete with waiting loads.
+whatever is loaded. Only one complete load is run, because a second would compete with waiting loads.
 """
 
 import json
@@ -34,22 +33,13 @@ _ROWS: list[dict[str, object]] = [
 
 
 class _Thing(pa.DataFrameModel):  # type: ignore[type-arg]  # as pandera is used
-    """The contract of the throw-away table."""
-
     id: T.LongType = pa.Field(nullable=False, gt=0)
     at: T.TimestampType = pa.Field(nullable=False)
     what: T.StringType = pa.Field(nullable=True)
 
 
 def warm_up(settings: Settings) -> None:
-    """Loads a small throw-away table, and removes it.
-
-    Args:
-        settings: Settings with the Spark server, which must be able to read this machine's files.
-
-    Raises:
-        SparkUnavailable: Spark cannot be reached, or is lost during the load.
-    """
+    """Loads a small throw-away table, and removes it; raises SparkUnavailable if the server is not there."""
     settings.home_root.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix="warm-up-", dir=settings.home_root) as folder, open_session(settings) as spark:
         table = declare(
