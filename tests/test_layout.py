@@ -54,6 +54,8 @@ ROWS_OUT_OF_SPARK = {
 
 ROOMS = (
     "incload_assets.cli",
+    "incload_assets.cli.commands",
+    "incload_assets.cli.support",
     "incload_assets.definitions",
     "incload_assets.code_location",
     "incload_assets.tables",
@@ -99,7 +101,9 @@ TESTS_OF_ROOMS = {
     "incload_assets/automation": ("automation/test_source_sensor.py",),
     "incload_assets/change_log": ("load/test_load.py", "mutations/test_laws.py"),
     "incload_assets/checks": ("checks/test_definitions.py", "checks/test_reconciliation.py"),
-    "incload_assets/cli": ("cli/test_commands.py", "cli/test_dev.py"),
+    "incload_assets/cli": ("cli/test_help.py",),
+    "incload_assets/cli/commands": ("cli/test_commands.py",),
+    "incload_assets/cli/support": ("cli/test_commands.py", "cli/test_dev.py"),
     "incload_assets/contract": ("contract/test_contract.py",),
     "incload_assets/declaration": ("declaration/test_declared_names.py", "declaration/test_field_types.py"),
     "incload_assets/delta": ("delta/test_tables.py", "mutations/test_laws.py"),

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from incload_assets.cli.folder import enter_project
+from incload_assets.cli.support.folder import enter_project
 from resources.local_servers.command_socket import Command, address, send
 
 COMMANDS = ("check", "compact", "load", "status", "trace")

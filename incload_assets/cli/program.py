@@ -6,41 +6,41 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from incload_assets.cli import screen
-from incload_assets.cli.adopt import adopt
-from incload_assets.cli.audit import audit
-from incload_assets.cli.backup import backup, restore_instance
-from incload_assets.cli.check import check
-from incload_assets.cli.compact import compact
-from incload_assets.cli.contract import contract
-from incload_assets.cli.dashboard import dashboard
-from incload_assets.cli.demo import demo
-from incload_assets.cli.dev import dev
-from incload_assets.cli.docs import docs
-from incload_assets.cli.doctor import doctor
-from incload_assets.cli.erase import erase
-from incload_assets.cli.fill import fill
-from incload_assets.cli.fix import accept, discard, fix
-from incload_assets.cli.game_day import game_day
-from incload_assets.cli.history import history
-from incload_assets.cli.load import load
-from incload_assets.cli.metrics import metrics
-from incload_assets.cli.monitoring import monitoring
-from incload_assets.cli.pause import pause, resume
-from incload_assets.cli.plan import plan
-from incload_assets.cli.quarantine import quarantine
-from incload_assets.cli.ready import ready
-from incload_assets.cli.rebuild import rebuild
-from incload_assets.cli.replay import replay
-from incload_assets.cli.reveal import reveal
-from incload_assets.cli.shadow import shadow
-from incload_assets.cli.silence import silence
-from incload_assets.cli.slo import slo
-from incload_assets.cli.spark import spark
-from incload_assets.cli.status import status
-from incload_assets.cli.stop import stop
-from incload_assets.cli.trace import trace
-from incload_assets.cli.undo import release, undo
+from incload_assets.cli.commands.adopt import adopt
+from incload_assets.cli.commands.audit import audit
+from incload_assets.cli.commands.backup import backup, restore_instance
+from incload_assets.cli.commands.check import check
+from incload_assets.cli.commands.compact import compact
+from incload_assets.cli.commands.contract import contract
+from incload_assets.cli.commands.dashboard import dashboard
+from incload_assets.cli.commands.demo import demo
+from incload_assets.cli.commands.dev import dev
+from incload_assets.cli.commands.docs import docs
+from incload_assets.cli.commands.doctor import doctor
+from incload_assets.cli.commands.erase import erase
+from incload_assets.cli.commands.fill import fill
+from incload_assets.cli.commands.fix import accept, discard, fix
+from incload_assets.cli.commands.game_day import game_day
+from incload_assets.cli.commands.history import history
+from incload_assets.cli.commands.load import load
+from incload_assets.cli.commands.metrics import metrics
+from incload_assets.cli.commands.monitoring import monitoring
+from incload_assets.cli.commands.pause import pause, resume
+from incload_assets.cli.commands.plan import plan
+from incload_assets.cli.commands.quarantine import quarantine
+from incload_assets.cli.commands.ready import ready
+from incload_assets.cli.commands.rebuild import rebuild
+from incload_assets.cli.commands.replay import replay
+from incload_assets.cli.commands.reveal import reveal
+from incload_assets.cli.commands.shadow import shadow
+from incload_assets.cli.commands.silence import silence
+from incload_assets.cli.commands.slo import slo
+from incload_assets.cli.commands.spark import spark
+from incload_assets.cli.commands.status import status
+from incload_assets.cli.commands.stop import stop
+from incload_assets.cli.commands.trace import trace
+from incload_assets.cli.commands.undo import release, undo
+from incload_assets.cli.support import screen
 from resources.errors import IncrementalLoadError
 
 

@@ -16,11 +16,11 @@ _ANSWER_SECONDS = 2.0
 CONNECTION = 3
 """The file descriptor of the connection in a child; the lower ones are the command's input, output and error."""
 FIRST_USED = (
-    "incload_assets.cli.check",
-    "incload_assets.cli.compact",
-    "incload_assets.cli.loads",
+    "incload_assets.cli.commands.check",
+    "incload_assets.cli.commands.compact",
+    "incload_assets.cli.support.loads",
     "incload_assets.cli.program",
-    "incload_assets.cli.runs",
+    "incload_assets.cli.support.runs",
     "rich.progress",
 )
 """Modules that commands import lazily, loaded in advance."""

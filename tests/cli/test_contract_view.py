@@ -2,7 +2,7 @@
 
 import pytest
 
-from incload_assets.cli.contract_view import Line, exit_code, told
+from incload_assets.cli.support.contract_view import Line, exit_code, told
 from incload_assets.contract.differences import SEQUENCE
 from incload_assets.delta.differences import ADDED, KEYS, SPELLING, Difference
 

@@ -15,7 +15,7 @@ import psutil
 import pytest
 from dagster._core.code_pointer import ModuleCodePointer
 
-from incload_assets.cli.dev_steps import open_shop, require_free
+from incload_assets.cli.support.dev_steps import open_shop, require_free
 from incload_assets.declaration.window import now
 from incload_assets.runs.warm_servers import code_locations
 from incload_assets.shop import Shop

@@ -11,9 +11,9 @@ from rich.console import Console
 
 from incload_assets.assets import Changes, Files, FullReload, incremental_asset
 from incload_assets.checks import checks_for
-from incload_assets.cli import screen
-from incload_assets.cli.loads import Loads
-from incload_assets.cli.project import Project
+from incload_assets.cli.support import screen
+from incload_assets.cli.support.loads import Loads
+from incload_assets.cli.support.project import Project
 from incload_assets.code_location import load_job_name
 from incload_assets.progress.run_tags import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
 from resources.settings import Settings

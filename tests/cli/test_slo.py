@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from incload_assets.cli.slo_view import told
+from incload_assets.cli.support.slo_view import told
 from incload_assets.monitoring.load_row import LoadRow
 from incload_assets.monitoring.loads_table import LoadsTable
 from resources.lake import Lake

@@ -1,0 +1,230 @@
+"""``incload contract``: the contracts of tables, what a load does about a change of them, and their history."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+contract = typer.Typer(no_args_is_help=True, help="Contracts: show, compare, unknown fields, history.")
+LAKE = "lake"
+
+
+@contract.callback()
+def _several() -> None:
+    """The contracts of tables: columns, keys, sequence, write strategy, checks."""
+
+
+@contract.command()
+def show(
+    table: Annotated[list[str] | None, typer.Argument(help="Names of tables; default: all.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, which `incload contract diff` reads.")] = False,
+    out: Annotated[Path | None, typer.Option("--out", help="Write this JSON to a file.")] = None,
+) -> None:
+    """Show the contracts of tables as they are declared; `--out` writes a file for `incload contract diff`.
+
+    The file lists tables by name and columns in their order, and has no address and no secret. Keep it beside the
+    tables: a change of a contract then shows in the review.
+
+    - **Writes:** nothing; with `--out` the file.
+    - **Spark:** not started.
+    - **Dagster's instance:** not used.
+
+    Example: `incload contract show --out contracts.json`
+    """
+    here = Path.cwd()
+    from incload_assets.cli.support import screen
+    from incload_assets.cli.support.contract_view import print_contract
+    from incload_assets.cli.support.project import open_project
+    from incload_assets.contract.described import as_json as written
+    from incload_assets.declaration.contract_of import contract_of
+
+    with open_project() as project:
+        names = table or sorted(project.tables)
+        contracts = {name: contract_of(project.table(name)) for name in names}
+    if out is not None:
+        (here / out).write_text(written(contracts), encoding="utf-8")
+        screen.say(f"{out}: {len(contracts)} contracts")
+    elif as_json:
+        screen.print_json(written(contracts).removesuffix("\n"))
+    else:
+        for name, found in contracts.items():
+            print_contract(name, found)
+
+
+@contract.command()
+def diff(
+    table: Annotated[list[str] | None, typer.Argument(help="Names of tables; default: all.")] = None,
+    against: Annotated[
+        str,
+        typer.Option(help="`lake`: the tables and logs that exist; a file of `incload contract show`; or a git ref."),
+    ] = LAKE,
+    replay: Annotated[
+        int | None,
+        typer.Option(
+            "--replay", min=1, metavar="N", help="Also judge the rows of the N windows landed last by the declarations."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compare the declarations of tables with what was before, and tell what a load does about each difference.
+
+    The exit code is 0 if nothing differs, 2 if a load goes on with every difference, and 1 if one of them stops loads.
+    The lake does not hold checks, NULL, unique and personal columns, nor the sequence: compare these with a file or a
+    git ref. A git ref is checked out to a temporary folder, where `incload contract show` runs.
+
+    With `--replay` the rows that the log has are judged by the declarations, and nothing is committed: how many
+    accepted rows would be quarantined, and how many quarantined ones would pass. The exit code is 1 if loads of these
+    windows would stop, because more rows would be rejected than the table tolerates.
+
+    - **Writes:** nothing.
+    - **Spark:** started with `--replay` only, if it is not up.
+    - **Dagster's instance:** not used.
+
+    Example: `incload contract diff --against contracts.json`
+    """
+    here = Path.cwd()
+    from rich.markup import escape
+
+    from incload_assets.cli.support import screen
+    from incload_assets.cli.support.contract_replay import judged_anew
+    from incload_assets.cli.support.contract_view import Line, exit_code, told
+    from incload_assets.cli.support.contracts_before import contracts_before
+    from incload_assets.cli.support.project import open_project
+    from incload_assets.contract.differences import differences
+    from incload_assets.declaration.contract_of import contract_of
+    from incload_assets.load.evolution import lake_differences
+    from resources.errors import IncrementalLoadError
+    from resources.lake import Lake
+    from resources.settings import Settings
+
+    if replay is not None and not table:
+        raise IncrementalLoadError(
+            "--replay without the name of a table",
+            rule="it reads the rows of the tables that are named",
+            remedy=f"name them: incload contract diff TABLE --replay {replay}",
+        )
+    with open_project() as project:
+        if against == LAKE:
+            lake = Lake.of(Settings())
+            names = table or sorted(project.tables)
+            wanted = [project.table(name) for name in names]
+            lines = [Line(one.name, found, place) for one in wanted for found, place in lake_differences(one, lake)]
+        else:
+            before = contracts_before(here / against, against)
+            names = table or sorted({*project.tables, *before})
+            for name in names:
+                if name not in before:
+                    project.table(name)  # which says that there is none, if the declarations have none either
+            declared = {name: contract_of(one) for name, one in project.tables.items()}
+            lines = [Line(name, found) for name in names for found in differences(before.get(name), declared.get(name))]
+        replayed = {} if replay is None else judged_anew([project.table(name) for name in names], replay)
+    plain: Any = [line.as_plain() for line in lines]
+    if as_json and replay is not None:
+        plain = {"differences": plain, "replayed": [found.as_plain(name) for name, found in replayed.items()]}
+    if as_json:
+        screen.print_json(json.dumps(plain, ensure_ascii=False))
+    else:
+        for text in told(lines, len(names)):
+            screen.say(text)
+        for name, found in replayed.items():
+            for text in found.lines(name):
+                screen.say(escape(text))
+    raise typer.Exit(1 if any(found.stopping for found in replayed.values()) else exit_code(lines))
+
+
+@contract.command()
+def unknown(
+    table: Annotated[str, typer.Argument(help="Name of the table, for example `orders`.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show what the source sends otherwise than the contract says, with the lines that declare it.
+
+    Fields outside the contract are kept beside the rows, in the log. Rows with a value that a column's type refuses are
+    in quarantine. Of rows that a compaction of the log removed neither is known any more. Fields that the table's
+    evolution ignores are left out. The exit code is 0 if there are none, and 2 otherwise.
+
+    - **Writes:** nothing.
+    - **Spark:** not started.
+    - **Dagster's instance:** not used.
+
+    Example: `incload contract unknown orders`
+    """
+    from rich.markup import escape
+
+    from incload_assets.cli.support import screen
+    from incload_assets.cli.support.project import open_project
+    from incload_assets.cli.support.status_view import as_iso
+    from incload_assets.progress.schema_findings import look_at_schema
+    from resources.lake import Lake
+    from resources.settings import Settings
+
+    with open_project() as project:
+        wanted = project.table(table)
+        found = look_at_schema(wanted, Lake.of(Settings())).findings
+    if as_json:
+        names = ("name", "what", "rows", "first", "last", "since", "line")
+        plain = [{name: getattr(one, name) for name in names} for one in found]
+        screen.print_json(json.dumps(plain, ensure_ascii=False, default=as_iso))
+    elif not found:
+        screen.say(f"{wanted.name}: {wanted.contract.model_name} declares all fields of the rows that the log has.")
+    else:
+        grid = screen.grid("field")
+        for heading in ("what", "rows", "first", "landed (UTC)", "last", "line for the contract"):
+            grid.add_column(heading)
+        for one in found:
+            landed = f"{one.since:%Y-%m-%d %H:%M}" if one.since else ""
+            grid.add_row(escape(one.name), one.what, f"{one.rows:,}", one.first, landed, one.last, escape(one.line))
+        screen.print_grid(grid)
+    if found:
+        raise typer.Exit(2)
+
+
+@contract.command()
+def history(
+    table: Annotated[str, typer.Argument(help="Name of the table, for example `orders`.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show what changed in a table's contract, when and by whom, oldest first.
+
+    Delta's history of table and log tells operations and their columns, as long as it is kept. The audit tells which
+    run added columns or widened types, for `INCLOAD_AUDIT_DAYS`; the table `_loads`, which stays, tells which code
+    version loaded first when.
+
+    - **Writes:** no table and no log. Loads that ended since the last time are recorded in the lake's table `_loads`.
+    - **Spark:** not started.
+    - **Dagster's instance:** needed.
+
+    Example: `incload contract history orders`
+    """
+    from rich.markup import escape
+
+    from incload_assets.cli.support import screen
+    from incload_assets.cli.support.project import open_project
+    from incload_assets.cli.support.status_view import as_iso
+    from incload_assets.monitoring.contract_history import contract_history
+    from incload_assets.monitoring.telemetry.emitters import collect_and_send
+    from resources.lake import Lake
+    from resources.settings import Settings
+
+    with open_project() as project:
+        lake, wanted = Lake.of(Settings()), project.table(table)
+        collect_and_send(project.instance, project.tables.values(), lake)
+        events = contract_history(wanted, lake)
+    if as_json:
+        screen.print_json(json.dumps([vars(event) for event in events], default=as_iso))
+        return
+    grid = screen.grid("at (UTC)")
+    for heading in ("from", "version", "who", "did", "what", "run"):
+        grid.add_column(heading)
+    for event in events:
+        grid.add_row(
+            f"{event.at:%Y-%m-%d %H:%M:%S}",
+            event.place,
+            "" if event.version is None else str(event.version),
+            escape(event.who),
+            event.did,
+            escape(event.what),
+            event.run_id[:8],
+        )
+    screen.print_grid(grid)
