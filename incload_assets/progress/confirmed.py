@@ -1,6 +1,6 @@
 """The configuration of a job by hand: it names tables that exist, and confirms once more what is removed for good.
 
-The command line asks for the same word at the terminal, see :mod:`incload_assets.cli.support.confirm`.
+The command line asks for the same word at the terminal, see :mod:`incload_assets.cli.support.options`.
 """
 
 import json

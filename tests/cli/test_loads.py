@@ -37,7 +37,7 @@ def loads(h: House, *partitions: str) -> tuple[Loads, list[str]]:
     printed = io.StringIO()
     console = Console(file=printed, width=1000)
     with screen.progress_bar(console) as progress:
-        done = Loads(Project(definitions, h.instance, {}), console, progress, len(partitions), verbose=False)
+        done = Loads(Project(definitions, h.instance, {}), console, progress, len(partitions))
         done.run(h.table, partitions)
         [bar] = progress.tasks
         assert (bar.completed, bar.total) == (len(partitions),) * 2

@@ -1,10 +1,25 @@
 """``incload contract``: the contracts of tables, what a load does about a change of them, and their history."""
 
-import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
+
+from incload_assets.cli.support import screen
+from incload_assets.cli.support.contract_view import Line, exit_code, print_contract, told
+from incload_assets.cli.support.contracts_before import contracts_before
+from incload_assets.cli.support.options import AsJson, TableName, TableNames
+from incload_assets.cli.support.project import Project, open_project
+from incload_assets.contract.described import as_json as written
+from incload_assets.contract.differences import differences
+from incload_assets.declaration.contract_of import contract_of
+from incload_assets.load.evolution import lake_differences
+from incload_assets.monitoring.contract_history import contract_history
+from incload_assets.progress.schema_findings import look_at_schema
+from incload_assets.recovery.judged_anew import JudgedAnew, judge_anew
+from resources.errors import IncrementalLoadError
 
 contract = typer.Typer(no_args_is_help=True, help="Contracts: show, compare, unknown fields, history.")
 LAKE = "lake"
@@ -17,7 +32,7 @@ def _several() -> None:
 
 @contract.command()
 def show(
-    table: Annotated[list[str] | None, typer.Argument(help="Names of tables; default: all.")] = None,
+    table: TableNames = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, which `incload contract diff` reads.")] = False,
     out: Annotated[Path | None, typer.Option("--out", help="Write this JSON to a file.")] = None,
 ) -> None:
@@ -33,12 +48,6 @@ def show(
     Example: `incload contract show --out contracts.json`
     """
     here = Path.cwd()
-    from incload_assets.cli.support import screen
-    from incload_assets.cli.support.contract_view import print_contract
-    from incload_assets.cli.support.project import open_project
-    from incload_assets.contract.described import as_json as written
-    from incload_assets.declaration.contract_of import contract_of
-
     with open_project() as project:
         names = table or sorted(project.tables)
         contracts = {name: contract_of(project.table(name)) for name in names}
@@ -54,7 +63,7 @@ def show(
 
 @contract.command()
 def diff(
-    table: Annotated[list[str] | None, typer.Argument(help="Names of tables; default: all.")] = None,
+    table: TableNames = None,
     against: Annotated[
         str,
         typer.Option(help="`lake`: the tables and logs that exist; a file of `incload contract show`; or a git ref."),
@@ -65,7 +74,7 @@ def diff(
             "--replay", min=1, metavar="N", help="Also judge the rows of the N windows landed last by the declarations."
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Compare the declarations of tables with what was before, and tell what a load does about each difference.
 
@@ -84,19 +93,6 @@ def diff(
     Example: `incload contract diff --against contracts.json`
     """
     here = Path.cwd()
-    from rich.markup import escape
-
-    from incload_assets.cli.support import screen
-    from incload_assets.cli.support.contract_replay import judged_anew
-    from incload_assets.cli.support.contract_view import Line, exit_code, told
-    from incload_assets.cli.support.contracts_before import contracts_before
-    from incload_assets.cli.support.project import open_project
-    from incload_assets.contract.differences import differences
-    from incload_assets.declaration.contract_of import contract_of
-    from incload_assets.load.evolution import lake_differences
-    from resources.errors import IncrementalLoadError
-    from resources.lake import Lake
-    from resources.settings import Settings
 
     if replay is not None and not table:
         raise IncrementalLoadError(
@@ -106,10 +102,12 @@ def diff(
         )
     with open_project() as project:
         if against == LAKE:
-            lake = Lake.of(Settings())
             names = table or sorted(project.tables)
-            wanted = [project.table(name) for name in names]
-            lines = [Line(one.name, found, place) for one in wanted for found, place in lake_differences(one, lake)]
+            lines = [
+                Line(one.name, found, place)
+                for one in map(project.table, names)
+                for found, place in lake_differences(one, project.lake)
+            ]
         else:
             before = contracts_before(here / against, against)
             names = table or sorted({*project.tables, *before})
@@ -118,12 +116,12 @@ def diff(
                     project.table(name)  # which says that there is none, if the declarations have none either
             declared = {name: contract_of(one) for name, one in project.tables.items()}
             lines = [Line(name, found) for name in names for found in differences(before.get(name), declared.get(name))]
-        replayed = {} if replay is None else judged_anew([project.table(name) for name in names], replay)
+        replayed = {} if replay is None else _replayed(project, names, replay)
     plain: Any = [line.as_plain() for line in lines]
     if as_json and replay is not None:
         plain = {"differences": plain, "replayed": [found.as_plain(name) for name, found in replayed.items()]}
     if as_json:
-        screen.print_json(json.dumps(plain, ensure_ascii=False))
+        screen.print_json(plain, ensure_ascii=False)
     else:
         for text in told(lines, len(names)):
             screen.say(text)
@@ -133,10 +131,20 @@ def diff(
     raise typer.Exit(1 if any(found.stopping for found in replayed.values()) else exit_code(lines))
 
 
+def _replayed(project: Project, names: Iterable[str], last: int) -> dict[str, JudgedAnew]:
+    """The verdicts of the declarations about the windows landed last, by the table's name."""
+    found = {}
+    with screen.apart(verbose=project.verbose) as console:
+        for table in map(project.table, names):
+            with console.status(f"judging the rows of {table.name}"), project.load(table) as load:
+                found[table.name] = judge_anew(load, last)
+    return found
+
+
 @contract.command()
 def unknown(
-    table: Annotated[str, typer.Argument(help="Name of the table, for example `orders`.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    table: TableName,
+    as_json: AsJson = False,
 ) -> None:
     """Show what the source sends otherwise than the contract says, with the lines that declare it.
 
@@ -150,28 +158,17 @@ def unknown(
 
     Example: `incload contract unknown orders`
     """
-    from rich.markup import escape
-
-    from incload_assets.cli.support import screen
-    from incload_assets.cli.support.project import open_project
-    from incload_assets.cli.support.status_view import as_iso
-    from incload_assets.progress.schema_findings import look_at_schema
-    from resources.lake import Lake
-    from resources.settings import Settings
-
     with open_project() as project:
         wanted = project.table(table)
-        found = look_at_schema(wanted, Lake.of(Settings())).findings
+        found = look_at_schema(wanted, project.lake).findings
     if as_json:
         names = ("name", "what", "rows", "first", "last", "since", "line")
         plain = [{name: getattr(one, name) for name in names} for one in found]
-        screen.print_json(json.dumps(plain, ensure_ascii=False, default=as_iso))
+        screen.print_json(plain, ensure_ascii=False)
     elif not found:
         screen.say(f"{wanted.name}: {wanted.contract.model_name} declares all fields of the rows that the log has.")
     else:
-        grid = screen.grid("field")
-        for heading in ("what", "rows", "first", "landed (UTC)", "last", "line for the contract"):
-            grid.add_column(heading)
+        grid = screen.grid("field", "what", "rows", "first", "landed (UTC)", "last", "line for the contract")
         for one in found:
             landed = f"{one.since:%Y-%m-%d %H:%M}" if one.since else ""
             grid.add_row(escape(one.name), one.what, f"{one.rows:,}", one.first, landed, one.last, escape(one.line))
@@ -182,8 +179,8 @@ def unknown(
 
 @contract.command()
 def history(
-    table: Annotated[str, typer.Argument(help="Name of the table, for example `orders`.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    table: TableName,
+    as_json: AsJson = False,
 ) -> None:
     """Show what changed in a table's contract, when and by whom, oldest first.
 
@@ -197,26 +194,14 @@ def history(
 
     Example: `incload contract history orders`
     """
-    from rich.markup import escape
-
-    from incload_assets.cli.support import screen
-    from incload_assets.cli.support.project import open_project
-    from incload_assets.cli.support.status_view import as_iso
-    from incload_assets.monitoring.contract_history import contract_history
-    from incload_assets.monitoring.telemetry.emitters import collect_and_send
-    from resources.lake import Lake
-    from resources.settings import Settings
-
     with open_project() as project:
-        lake, wanted = Lake.of(Settings()), project.table(table)
-        collect_and_send(project.instance, project.tables.values(), lake)
-        events = contract_history(wanted, lake)
+        wanted = project.table(table)
+        project.collect()
+        events = contract_history(wanted, project.lake)
     if as_json:
-        screen.print_json(json.dumps([vars(event) for event in events], default=as_iso))
+        screen.print_json([vars(event) for event in events])
         return
-    grid = screen.grid("at (UTC)")
-    for heading in ("from", "version", "who", "did", "what", "run"):
-        grid.add_column(heading)
+    grid = screen.grid("at (UTC)", "from", "version", "who", "did", "what", "run")
     for event in events:
         grid.add_row(
             f"{event.at:%Y-%m-%d %H:%M:%S}",

@@ -1,9 +1,17 @@
 """``incload dashboard``: the dashboards as a page on this machine, without Grafana."""
 
+import webbrowser
+from contextlib import suppress
 from typing import Annotated
 
 import typer
 
+from incload_assets.cli.support import screen
+from incload_assets.cli.support.dev_steps import require_free
+from incload_assets.cli.support.project import open_project
+from incload_assets.monitoring.dashboard.page_server import PageServer, looks
+from incload_assets.monitoring.dashboard.parts import Links
+from incload_assets.monitoring.loads_table import LoadsTable
 from resources.errors import IncrementalLoadError
 
 
@@ -15,7 +23,7 @@ def dashboard(
     ] = "http://127.0.0.1:3000",
     open_: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = False,
 ) -> None:
-    """Serve the three dashboards as a page: what is late, what fails, where the time goes.
+    """Serve the three dashboards as a page: what is late, what fails, where time goes.
 
     The page needs neither Grafana nor Prometheus nor the internet. It also has a page for each table, with a form that
     traces a row, and for each run, and serves the documentation below `/docs/`. Nobody has to log in: with another
@@ -27,23 +35,11 @@ def dashboard(
 
     Example: `incload dashboard --port 3071`
     """
-    import webbrowser
-    from contextlib import suppress
-
-    from incload_assets.cli.support import screen
-    from incload_assets.cli.support.dev_steps import require_free
-    from incload_assets.cli.support.project import open_project
-    from incload_assets.monitoring.dashboard.page_server import PageServer, looks
-    from incload_assets.monitoring.dashboard.parts import Links
-    from incload_assets.monitoring.loads_table import LoadsTable
-    from resources.lake import Lake
-    from resources.settings import Settings
-
     links = Links(_address(dagster_url))
     require_free(host, port, "dashboard")
     with open_project() as project:
-        lake = Lake.of(Settings())
-        with PageServer((host, port), looks(project.instance, project.tables, lake), LoadsTable(lake), links) as server:
+        found = looks(project.instance, project.tables, project.lake)
+        with PageServer((host, port), found, LoadsTable(project.lake), links) as server:
             address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
             screen.say(f"The dashboards are at {address}. Ctrl-C ends them.")
             if open_:

@@ -6,6 +6,12 @@ from typing import Annotated
 
 import typer
 
+from incload_assets.cli.support import screen
+from incload_assets.cli.support.dagster_process import DagsterProcess
+from incload_assets.cli.support.dev_steps import attend, in_background, prepare_spark, require_free
+from incload_assets.cli.support.folder import enter_project
+from resources.settings import Settings
+
 
 def dev(
     ctx: typer.Context,
@@ -25,12 +31,6 @@ def dev(
 
     Example: `incload dev --port 3001`
     """
-    from incload_assets.cli.support import screen
-    from incload_assets.cli.support.dagster_process import DagsterProcess
-    from incload_assets.cli.support.dev_steps import attend, in_background, prepare_spark, require_free
-    from incload_assets.cli.support.folder import enter_project
-    from resources.settings import Settings
-
     began = time.monotonic()
     root = enter_project()
     settings = Settings()

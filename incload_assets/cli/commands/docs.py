@@ -7,27 +7,17 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 import typer
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.markdown import Markdown, MarkdownElement, TableElement
+from rich.table import Table
+
+from incload_assets.cli.support import screen
 
 FOLDER = Path(__file__).parents[2] / "docs"
 PAGES = (
-    "tables",
-    "evolution",
-    "protection",
-    "sources",
-    "write_strategies",
-    "how_a_load_works",
-    "operating",
-    "recovery",
-    "service_levels",
-    "dashboards",
-    "monitoring",
-    "runbooks",
-    "traces_and_lineage",
-    "production",
-    "privileges",
-    "cost",
-    "how_to_extend",
-    "compared_with",
+    *("tables", "evolution", "protection", "sources", "write_strategies", "how_a_load_works", "operating", "recovery"),
+    *("service_levels", "dashboards", "monitoring", "runbooks", "traces_and_lineage", "production", "privileges"),
+    *("cost", "how_to_extend", "compared_with"),
 )
 """The names of the pages, in the order in which to read them."""
 WIDTH = 110
@@ -48,15 +38,12 @@ def docs(
 
     Example: `incload docs runbooks missed-updates`
     """
-    from incload_assets.cli.support import screen
-
     if page is not None:
         text = (FOLDER / f"{_named(page)}.md").read_text(encoding="utf-8")
         _show(text if section is None else _section(text, section))
         return
-    grid = screen.grid("page")
-    grid.add_column("title", no_wrap=True)
-    grid.add_column("content")
+    grid = screen.grid("page", "title", "content")
+    grid.columns[1].no_wrap = True
     for name in PAGES:
         grid.add_row(name, *summary((FOLDER / f"{name}.md").read_text(encoding="utf-8")))
     screen.print_grid(grid)
@@ -99,29 +86,29 @@ def _section(text: str, section: str) -> str:
     raise typer.BadParameter(f"{problem}. The sections are {', '.join(known)}.")
 
 
+class _Folded(TableElement):
+    """A table whose cells show long words, such as names of tests, in full."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for part in super().__rich_console__(console, options):
+            for column in part.columns if isinstance(part, Table) else ():
+                column.overflow = "fold"
+            yield part
+
+
+class _Page(Markdown):
+    """A page with such tables."""
+
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = {**Markdown.elements, "table_open": _Folded}
+
+
 def _show(text: str) -> None:
     """A page, formatted where a person reads it."""
-    from rich.console import Console, ConsoleOptions, RenderResult
-    from rich.markdown import Markdown, MarkdownElement, TableElement
-    from rich.table import Table
-
-    class Folded(TableElement):
-        """A table whose cells show long words, such as names of tests, in full."""
-
-        def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-            for part in super().__rich_console__(console, options):
-                for column in part.columns if isinstance(part, Table) else ():
-                    column.overflow = "fold"
-                yield part
-
-    class Page(Markdown):
-        elements: ClassVar[dict[str, type[MarkdownElement]]] = {**Markdown.elements, "table_open": Folded}
-
     console = Console()
     if not console.is_terminal:
         sys.stdout.write(text)
         return
-    page = Page(text, hyperlinks=False)  # links are relative to the file: they are shown, not opened
+    page = _Page(text, hyperlinks=False)  # links are relative to the file: they are shown, not opened
     width = min(console.width, WIDTH)
     if not sys.stdin.isatty() or console.is_dumb_terminal:
         console.print(page, width=width)

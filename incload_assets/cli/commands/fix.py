@@ -5,9 +5,16 @@ from typing import Annotated, Literal
 
 import typer
 
-from incload_assets.cli.support.confirm import Yes, confirm
+from incload_assets.change_log.decisions import Decision
+from incload_assets.cli.support import screen
+from incload_assets.cli.support.loads import replay_partitions
+from incload_assets.cli.support.options import TableName, Yes, confirm
+from incload_assets.cli.support.partition_keys import chosen
+from incload_assets.cli.support.project import open_project
+from incload_assets.monitoring.rows.decide import decide_where, fix_row, parsed, take_back
+from incload_assets.monitoring.rows.row_key import key_of
+from resources.wording import several, some
 
-_TABLE = typer.Argument(help="Name of the table, for example `orders`.")
 _BECAUSE = typer.Option("--because", help="Why, for the audit.")
 _PARTITIONS = typer.Option("--partitions", "-p", help="Partition keys and ranges; default: all with rejected rows.")
 _REASON = typer.Option("--reason", help="Only rows with a reason that contains this.")
@@ -16,7 +23,7 @@ _UNDO = typer.Option("--undo", help="Undo the decision that has this number in t
 
 def fix(
     ctx: typer.Context,
-    table: Annotated[str, _TABLE],
+    table: TableName,
     because: Annotated[str, _BECAUSE],
     key: Annotated[
         list[str] | None, typer.Argument(help="The key of the rejected row, for example `order_id=17`.")
@@ -40,33 +47,22 @@ def fix(
 
     Example: `incload fix orders order_id=17 --set amount=3.50 --because "confirmed by phone"`
     """
-    from incload_assets.cli.support import screen
-    from incload_assets.cli.support.partition_keys import chosen
-    from incload_assets.cli.support.project import open_project
-    from incload_assets.cli.support.replays import replay_partitions
-    from incload_assets.monitoring.rows.decide import fix_row, parsed, take_back
-    from incload_assets.monitoring.rows.row_key import key_of
-    from resources.lake import Lake
-    from resources.settings import Settings
-    from resources.spark.resource import SparkResource
-
-    verbose: bool = ctx.obj
-    with open_project() as project:
-        lake, wanted = Lake.of(Settings()), project.table(table)
+    with open_project(verbose=ctx.obj) as project:
+        lake, wanted = project.lake, project.table(table)
         if undo is not None:
             entry = take_back(wanted, lake, "fix", undo, because)
         else:
             row, right = key_of(wanted, key or []), parsed(wanted, values or [])
             only = None if partitions is None else chosen(wanted, partitions)
-            with screen.apart(verbose=verbose), SparkResource().session(wanted.name) as spark:
+            with screen.apart(verbose=project.verbose), project.spark(wanted.name) as spark:
                 entry = fix_row(spark, wanted, lake, row, right, because, only=only)
             screen.say(_undoable(wanted.name, "fix", "fixed 1 row", entry.number))
-        replay_partitions(project, wanted, entry.partitions, because, verbose=verbose)
+        replay_partitions(project, wanted, entry.partitions, because)
 
 
 def accept(
     ctx: typer.Context,
-    table: Annotated[str, _TABLE],
+    table: TableName,
     because: Annotated[str, _BECAUSE],
     partitions: Annotated[str | None, _PARTITIONS] = None,
     reason: Annotated[str, _REASON] = "",
@@ -90,7 +86,7 @@ def accept(
 
 def discard(
     ctx: typer.Context,
-    table: Annotated[str, _TABLE],
+    table: TableName,
     because: Annotated[str, _BECAUSE],
     partitions: Annotated[str | None, _PARTITIONS] = None,
     reason: Annotated[str, _REASON] = "",
@@ -124,26 +120,15 @@ def _decide(
     *,
     yes: bool,
 ) -> None:
-    from incload_assets.change_log.decisions import Decision
-    from incload_assets.cli.support import screen
-    from incload_assets.cli.support.partition_keys import chosen
-    from incload_assets.cli.support.project import open_project
-    from incload_assets.cli.support.replays import replay_partitions
-    from incload_assets.monitoring.rows.decide import decide_where, take_back
-    from resources.lake import Lake
-    from resources.settings import Settings
-    from resources.spark.resource import SparkResource
-    from resources.wording import several, some
 
-    verbose: bool = ctx.obj
-    with open_project() as project:
-        lake, wanted = Lake.of(Settings()), project.table(table)
+    with open_project(verbose=ctx.obj) as project:
+        lake, wanted = project.lake, project.table(table)
         if undo is not None:
             entry = take_back(wanted, lake, kind, undo, because)
             screen.say(f"{wanted.name}: {several(int(entry.details['rows']), 'row')} open again.")
         else:
             only = None if partitions is None else chosen(wanted, partitions)
-            with screen.apart(verbose=verbose) as console, SparkResource().session(wanted.name) as spark:
+            with screen.apart(verbose=project.verbose) as console, project.spark(wanted.name) as spark:
 
                 def ask(found: Sequence[Decision]) -> None:
                     keys = sorted({one.window for one in found})
@@ -160,7 +145,7 @@ def _decide(
             entry = decided
             screen.say(_undoable(wanted.name, kind, f"{kind}ed {several(count, 'row')}", entry.number))
         if kind == "accept":
-            replay_partitions(project, wanted, entry.partitions, because, verbose=verbose)
+            replay_partitions(project, wanted, entry.partitions, because)
 
 
 def _undoable(name: str, kind: str, done: str, number: int) -> str:

@@ -4,6 +4,13 @@ from typing import Annotated
 
 import typer
 
+from incload_assets.cli.support import screen
+from incload_assets.cli.support.folder import enter_project
+from resources.local_servers.locks import is_held
+from resources.settings import Settings
+from resources.spark import server as connect_server
+from resources.spark.server_files import ServerFiles
+
 spark = typer.Typer(no_args_is_help=True, help="The Spark server that the loads on this machine share.")
 
 
@@ -21,20 +28,15 @@ def start(
 
     Example: `incload spark start --warm-up`
     """
-    from incload_assets.cli.support import screen
-    from incload_assets.cli.support.folder import enter_project
-    from resources.settings import Settings
-    from resources.spark.server import find_or_start
-
     enter_project()
     settings = Settings()
     if settings.spark_mode != "local":
         screen.say("INCLOAD_SPARK selects another Spark; no local server is used.")
         return
-    find_or_start(settings)
+    connect_server.find_or_start(settings)
     screen.say("The Spark server is up.")
     if warm:
-        from incload_assets.runs.warm_up import warm_up  # imports all that loads need
+        from incload_assets.runs.warm_up import warm_up  # here: it imports all that loads need, which takes seconds
 
         warm_up(settings)
         screen.say("The Spark server is warm.")
@@ -50,11 +52,6 @@ def stop() -> None:
 
     Example: `incload spark stop`
     """
-    from incload_assets.cli.support import screen
-    from incload_assets.cli.support.folder import enter_project
-    from resources.settings import Settings
-    from resources.spark import server as connect_server
-
     enter_project()
     ended = connect_server.stop(Settings())
     screen.say("The Spark server has ended." if ended else "There was no Spark server.")
@@ -70,12 +67,6 @@ def status() -> None:
 
     Example: `incload spark status`
     """
-    from incload_assets.cli.support import screen
-    from incload_assets.cli.support.folder import enter_project
-    from resources.local_servers.locks import is_held
-    from resources.settings import Settings
-    from resources.spark.server_files import ServerFiles
-
     enter_project()
     settings = Settings()
     files = ServerFiles.of(settings.home_root)

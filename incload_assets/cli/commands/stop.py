@@ -1,10 +1,19 @@
 """``incload stop``: end the servers that were started here on demand."""
 
+from incload_assets.cli.support import screen
+from incload_assets.cli.support.folder import enter_project
+from incload_assets.runs.warm_servers import stop_warm_servers
+from resources.samples import database as sample_database
+from resources.samples import topics as sample_kafka
+from resources.settings import Settings
+from resources.spark import server as connect_server
+
 
 def stop() -> None:
-    """End the Spark server, the sample shop's PostgreSQL and Kafka, and the processes that runs are forked from.
+    """End the servers that were started here: Spark, the sample shop's, and warm runs.
 
-    They end even if a load uses them; that load is tried again, and starts what it needs. `incload dev` goes on.
+    The sample shop has PostgreSQL and Kafka; warm runs are the processes that runs are forked from. All end even if a
+    load uses them; that load is tried again, and starts what it needs. `incload dev` goes on.
 
     - **Writes:** nothing; all data stays.
     - **Spark:** ended, if it was started on this machine.
@@ -12,14 +21,6 @@ def stop() -> None:
 
     Example: `incload stop`
     """
-    from incload_assets.cli.support import screen
-    from incload_assets.cli.support.folder import enter_project
-    from incload_assets.runs.warm_servers import stop_warm_servers
-    from resources.samples import database as sample_database
-    from resources.samples import topics as sample_kafka
-    from resources.settings import Settings
-    from resources.spark import server as connect_server
-
     enter_project()
     settings = Settings()
     servers = {

@@ -78,9 +78,7 @@ def told(lines: Sequence[Line], tables: int) -> Iterator[str]:
 
 def print_contract(name: str, contract: TableContract) -> None:
     """Prints a contract for people: a row for each column, and a line about the rows."""
-    grid = screen.grid(f"{escape(name)}: column")
-    for heading in ("type", "NULL", "checks"):
-        grid.add_column(heading)
+    grid = screen.grid(f"{escape(name)}: column", "type", "NULL", "checks")
     for column in contract.columns:
         personal = ["personal"] if column.personal else []
         grid.add_row(

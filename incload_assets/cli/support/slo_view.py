@@ -57,11 +57,7 @@ def details(table: Table, slis: Iterable[Sli]) -> Grid:
             sli.name,
             told(sli.value, sli.unit),
             f"{bound}{told(sli.target, sli.unit)}" if sli.target is not None else "",
-            ""
-            if sli.target is None
-            else UNKNOWN
-            if sli.met is None
-            else _coloured("yes" if sli.met else "no", sli.met),
+            _met(sli),
             told(sli.budget, "share") if sli.budget is not None else "",
             _trend(sli),
         )

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from incload_assets.checks.quarantine import quarantine
-from incload_assets.cli.support.quarantine_export import export_rows
+from incload_assets.cli.commands.quarantine import export_rows
 from incload_assets.monitoring.rows.decide import decide_where, take_back
 from incload_assets.monitoring.rows.quarantine import masked_payload, quarantine_of
 from incload_assets.progress.audit import audit_uri

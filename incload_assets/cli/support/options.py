@@ -1,4 +1,4 @@
-"""The question before a command removes something for good."""
+"""The arguments, options and questions that several commands have in the same words."""
 
 import sys
 from collections.abc import Callable, Iterable
@@ -8,8 +8,13 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from incload_assets.progress.confirmed import RULE
 from resources.errors import IncrementalLoadError
 
+TableName = Annotated[str, typer.Argument(help="Name of the table, for example `orders`.")]
+TableNames = Annotated[list[str] | None, typer.Argument(help="Names of tables; default: all.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AllAsJson = Annotated[bool, typer.Option("--json", help="Print JSON, with everything that is recorded.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; for scripts.")]
 """The option of each command that asks."""
 
@@ -30,8 +35,6 @@ def confirm(
     Raises:
         IncrementalLoadError: There is no terminal to ask at, or something else was typed.
     """
-    from incload_assets.progress.confirmed import RULE
-
     if yes:
         return
     if not sys.stdin.isatty():
