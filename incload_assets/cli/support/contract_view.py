@@ -16,13 +16,7 @@ _COLOURS = {"stops": "red", "applied": "green", "judged anew": "yellow", "ignore
 
 @dataclass(frozen=True)
 class Line:
-    """One difference of one table.
-
-    Args:
-        table: The name of the table.
-        found: The difference.
-        place: ``table``, ``log`` or ``table and log``; empty if two declarations are compared.
-    """
+    """One difference of one table, in the place ``table``, ``log`` or ``table and log``; empty: of declarations."""
 
     table: str
     found: Difference

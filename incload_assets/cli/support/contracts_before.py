@@ -17,10 +17,6 @@ _OF_A_HOOK = ("GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE")
 def contracts_before(file: Path, ref: str) -> dict[str, TableContract]:
     """The contracts of a file, if there is one, else of a git ref.
 
-    Args:
-        file: Where the file would be.
-        ref: What was given: the file's name, or a git ref.
-
     Raises:
         IncrementalLoadError: It is neither, or its contracts cannot be read.
     """

@@ -20,14 +20,7 @@ _END_SECONDS = 40.0  # `dagster dev` itself waits fifteen seconds each for the w
 
 
 class DagsterProcess:
-    """A running ``dagster dev``.
-
-    Args:
-        workspace: The ``workspace.yaml``.
-        host: The UI's address.
-        port: The UI's port.
-        log: The file for its output; None: this process's output.
-    """
+    """A running ``dagster dev`` with its UI at an address; its output goes to the log, if there is one."""
 
     def __init__(self, workspace: Path, host: str, port: int, log: Path | None) -> None:
         self.log = log

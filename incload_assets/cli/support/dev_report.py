@@ -24,11 +24,9 @@ _GRAVE = {"ERROR", "CRITICAL"}
 
 
 class DevReport:
-    """Reports on Dagster, on Spark's start and on the runs at each call of :meth:`look`.
+    """Reports on Dagster, on the process that starts Spark, and on the runs, at each call of :meth:`look`.
 
     Args:
-        dagster: The Dagster process.
-        spark: The process that starts Spark; None if there is none.
         began: When the user began to wait, by the monotonic clock.
     """
 
@@ -79,11 +77,7 @@ class DevReport:
 
 
 class DagsterLog:
-    """The errors in a growing log file.
-
-    Args:
-        path: The log file.
-    """
+    """The errors in a growing log file."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._read, self._rest = path, 0, ""

@@ -55,12 +55,7 @@ class Loads:
         self.progress.update(self._bar, total=self._total)
 
     def run(self, table: Table, partitions: Sequence[str]) -> None:
-        """Loads partitions of a table, oldest first, adjacent ones in one run; a failed load does not stop the others.
-
-        Args:
-            table: The declaration.
-            partitions: The partition keys, oldest first.
-        """
+        """Loads partitions, given oldest first, adjacent ones in one run; a failed load does not stop the others."""
         keys = table.partitions_def.get_partition_keys(current_time=now())
         for stretch in stretches(partitions, keys, _most_in_a_run(self.project, table)):
             self._name = f"{table.name} {shown(stretch, keys)}"
@@ -107,14 +102,7 @@ class Loads:
 
 
 def run_loads(project: Project, table: Table, keys: Sequence[str], request: Request = A_LOAD) -> Loads:
-    """Loads partitions of a table, with a progress bar and a line per load.
-
-    Args:
-        project: The project.
-        table: The declaration.
-        keys: The partition keys, oldest first.
-        request: What the runs are to do.
-    """
+    """Loads partitions of a table, oldest first, with a progress bar and a line per load."""
     free_from_killed_runs(project)
     with screen.apart(verbose=project.verbose) as console, screen.progress_bar(console) as progress:
         loads = Loads(project, console, progress, len(keys), request)
@@ -124,12 +112,6 @@ def run_loads(project: Project, table: Table, keys: Sequence[str], request: Requ
 
 def replay_partitions(project: Project, table: Table, keys: Sequence[str], because: str) -> None:
     """Replays partitions, oldest first, and says how many rejected rows pass.
-
-    Args:
-        project: The project.
-        table: The declaration.
-        keys: The partition keys.
-        because: Why.
 
     Raises:
         typer.Exit: A replay failed.

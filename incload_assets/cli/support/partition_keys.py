@@ -13,7 +13,7 @@ def chosen(table: Table, expression: str) -> list[str]:
     """The partition keys in an expression, oldest first, each once.
 
     Args:
-        table: The table with the partitions.
+        table: The declaration.
         expression: Keys and ranges (``A..B``, both included; ``A..`` and ``..B`` are open), separated by commas.
 
     Raises:
@@ -64,12 +64,7 @@ def _place(table: Table, places: dict[str, int], key: str) -> int:
 
 
 def stretches(keys: Sequence[str], all_keys: Sequence[str], most: int) -> Iterator[list[str]]:
-    """Partition keys grouped into stretches of adjacent keys.
-
-    Args:
-        keys: The keys, oldest first.
-        all_keys: All keys of the table, oldest first.
-        most: Most keys in a stretch.
+    """Partition keys grouped into stretches of at most so many adjacent keys; all given keys are oldest first.
 
     Example:
         >>> list(stretches(["a", "b", "d"], ["a", "b", "c", "d"], 32))

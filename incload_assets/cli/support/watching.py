@@ -27,7 +27,6 @@ class Watch:
     partitions are summed up once a minute.
 
     Args:
-        instance: The instance with the runs.
         address: The UI's address, for links to runs.
         began: When the user began to wait, by the monotonic clock.
         say: Called with each line.
