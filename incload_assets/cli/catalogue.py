@@ -57,7 +57,10 @@ _PANELS = {
     },
     "People's data": {
         "erase": ("protection", "Erase a person from all tables, and search every file of the lake for a trace."),
-        "reveal": ("protection", "Show the tokenized and encrypted values of a row in clear, to whoever has the keys."),
+        "reveal": (
+            "protection",
+            "Show the tokenized and encrypted values of a row in plain text, to whoever has the keys.",
+        ),
     },
     "Operate": {
         "pause": ("operate", "Stop the loads of a table for a time. Detection and checks go on."),

@@ -100,7 +100,7 @@ def reveal(
     key: Annotated[list[str], typer.Argument(help="The row's key, for example `customer_id=1000030`; a column each.")],
     because: Annotated[str, typer.Option("--because", help="Why, for the audit.")],
 ) -> None:
-    """Show the tokenized and encrypted values of a row in clear, to whoever has the keys.
+    """Show the tokenized and encrypted values of a row in plain text, to whoever has the keys.
 
     A value that cannot be turned back shows as such: its person was erased, or another key made it. At most 20 rows
     are shown, of tables where a key has several.

@@ -18,10 +18,10 @@ from incload_assets.monitoring.advice import advice_for
 from incload_assets.progress.silence import silence_of, silences
 from incload_assets.progress.status import TableStatus, forgotten_loads, table_status
 from resources.lake import Lake
+from resources.wording import some
 
 _COUNTED = ("loaded", "missing", "failed", "drifted", "in_progress", "waiting", "held")
 _LABELS = {"in_progress": "running"}
-_NAMED = 5
 _STYLES = {"missing": "yellow", "failed": "red", "drifted": "yellow", "in_progress": "blue", "held": "magenta"}
 
 
@@ -108,15 +108,10 @@ def _say_what_holds(found: Sequence[TableStatus], lake: Lake) -> None:
         lines += [f"{each.table}: {era}" for era in each.closed]
         lines += [f"{each.table} is {each.paused}"] if each.paused else []
         if each.left_out:
-            lines.append(f"{each.table}: left out by the path, because of their names: {_some(each.left_out)}")
+            names = some([*map(repr, each.left_out)])
+            lines.append(f"{each.table}: left out by the path, because of their names: {names}")
     for line in lines:
         screen.say(escape(line))
-
-
-def _some(names: list[str]) -> str:
-    """The first names, and how many more there are."""
-    more = len(names) - _NAMED
-    return ", ".join(map(repr, names[:_NAMED])) + (f" and {more} more, see --json" if more > 0 else "")
 
 
 def _say_more(project: Project, table: Table, found: TableStatus) -> None:

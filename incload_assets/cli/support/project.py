@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 
 import dagster as dg
 from pyspark.sql import SparkSession
@@ -107,7 +108,8 @@ def open_project(*, verbose: bool = False) -> Iterator[Project]:
     # warnings about new parts of Dagster are of no use to the user of a command
     warnings.simplefilter("ignore", dg.BetaWarning)
     warnings.simplefilter("ignore", dg.PreviewWarning)
-    from incload_assets.definitions import defs  # here: it reads the environment, which has to be the project's
+    # by its name: this module reads the environment, which has to be the project's
+    defs: dg.Definitions = import_module("incload_assets.definitions").defs
 
     declared = (table_of(asset) for asset in defs.get_repository_def().assets_defs_by_key.values())
     tables = {table.name: table for table in declared if table is not None}
