@@ -1,6 +1,6 @@
 """``incload contract``: the contracts of tables, what a load does about a change of them, and their history."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +12,7 @@ from incload_assets.cli.support.contract_view import Line, exit_code, print_cont
 from incload_assets.cli.support.contracts_before import contracts_before
 from incload_assets.cli.support.options import AsJson, TableName, TableNames
 from incload_assets.cli.support.project import Project, open_project
+from incload_assets.contract.described import TableContract
 from incload_assets.contract.described import as_json as written
 from incload_assets.contract.differences import differences
 from incload_assets.declaration.contract_of import contract_of
@@ -102,20 +103,9 @@ def diff(
         )
     with open_project() as project:
         if against == LAKE:
-            names = table or sorted(project.tables)
-            lines = [
-                Line(one.name, found, place)
-                for one in map(project.table, names)
-                for found, place in lake_differences(one, project.lake)
-            ]
+            names, lines = _of_lake(project, table)
         else:
-            before = contracts_before(here / against, against)
-            names = table or sorted({*project.tables, *before})
-            for name in names:
-                if name not in before:
-                    project.table(name)  # which says that there is none, if the declarations have none either
-            declared = {name: contract_of(one) for name, one in project.tables.items()}
-            lines = [Line(name, found) for name in names for found in differences(before.get(name), declared.get(name))]
+            names, lines = _of_contracts(project, table, contracts_before(here / against, against))
         replayed = {} if replay is None else _replayed(project, names, replay)
     plain: Any = [line.as_plain() for line in lines]
     if as_json and replay is not None:
@@ -129,6 +119,26 @@ def diff(
             for text in found.lines(name):
                 screen.say(escape(text))
     raise typer.Exit(1 if any(found.stopping for found in replayed.values()) else exit_code(lines))
+
+
+def _of_lake(project: Project, names: Sequence[str] | None) -> tuple[Sequence[str], list[Line]]:
+    """The tables that are compared with the lake, and what differs."""
+    tables = project.named(names)
+    found = [(one.name, *each) for one in tables for each in lake_differences(one, project.lake)]
+    return [one.name for one in tables], [Line(*each) for each in found]
+
+
+def _of_contracts(
+    project: Project, names: Sequence[str] | None, before: Mapping[str, TableContract]
+) -> tuple[Sequence[str], list[Line]]:
+    """The tables that are compared with earlier contracts, and what differs."""
+    names = names or sorted({*project.tables, *before})
+    for name in names:
+        if name not in before:
+            project.table(name)  # which says that there is none, if the declarations have none either
+    declared = {name: contract_of(one) for name, one in project.tables.items()}
+    pairs = [(name, differences(before.get(name), declared.get(name))) for name in names]
+    return names, [Line(name, found) for name, differing in pairs for found in differing]
 
 
 def _replayed(project: Project, names: Iterable[str], last: int) -> dict[str, JudgedAnew]:

@@ -23,40 +23,31 @@ from incload_assets.recovery.planning import check_plan
 from resources.errors import IncrementalLoadError
 from resources.wording import several, some
 
+_PARTITIONS = typer.Option(
+    "--partitions", "-p", help="Partition keys and ranges, for example `2026-01-01..2026-01-07,2026-01-10`."
+)
+_ALL_MISSING = typer.Option(
+    "--all-missing",
+    help="Every partition that is not loaded as its source is now: missing, failed, drifted, or whose undo or replay "
+    "was killed.",
+)
+_OUTDATED = typer.Option("--outdated", help="Every partition that other code has validated, whose source still has it.")
+_PLAN = typer.Option("--plan", help="What this file plans, from `incload plan --out`; refused if it is outdated.")
+_REWRITE_COMPACTED = typer.Option(
+    "--rewrite-compacted",
+    help="Replace partitions older than the table's log_retention, too, by what their source holds now. This cannot be "
+    "undone, so the table's name has to be typed first.",
+)
+
 
 def load(
     ctx: typer.Context,
     table: TableName,
-    partitions: Annotated[
-        str | None,
-        typer.Option(
-            "--partitions", "-p", help="Partition keys and ranges, for example `2026-01-01..2026-01-07,2026-01-10`."
-        ),
-    ] = None,
-    all_missing: Annotated[
-        bool,
-        typer.Option(
-            "--all-missing",
-            help="Every partition that is not loaded as its source is now: missing, failed, drifted, or whose undo or "
-            "replay was killed.",
-        ),
-    ] = False,
-    outdated: Annotated[
-        bool,
-        typer.Option("--outdated", help="Every partition that other code has validated, whose source still has it."),
-    ] = False,
-    plan: Annotated[
-        Path | None,
-        typer.Option("--plan", help="What this file plans, from `incload plan --out`; refused if it is outdated."),
-    ] = None,
-    rewrite_compacted: Annotated[
-        bool,
-        typer.Option(
-            "--rewrite-compacted",
-            help="Replace partitions older than the table's log_retention, too, by what their source holds now. This "
-            "cannot be undone, so the table's name has to be typed first.",
-        ),
-    ] = False,
+    partitions: Annotated[str | None, _PARTITIONS] = None,
+    all_missing: Annotated[bool, _ALL_MISSING] = False,
+    outdated: Annotated[bool, _OUTDATED] = False,
+    plan: Annotated[Path | None, _PLAN] = None,
+    rewrite_compacted: Annotated[bool, _REWRITE_COMPACTED] = False,
     yes: Yes = False,
 ) -> None:
     """Load partitions of a table, oldest first, adjacent ones in one Dagster run.
