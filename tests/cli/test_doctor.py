@@ -49,7 +49,7 @@ def test_a_paused_table_an_altered_audit_and_a_moved_lake_are_told_and_loads_are
     assert said in shown.stdout
     assert silenced.stdout.startswith("every table is silenced by ada since 20")
     assert silenced.stdout.strip().removeprefix("every") in shown.stdout
-    assert told_again.stdout.startswith("every table is told about again; it was silenced by ada")
+    assert told_again.stdout.startswith("every table is reported again; it was silenced by ada")
     assert resumed.stdout.startswith("payments is loaded again; it was paused by ada")
     assert loaded.returncode == 0
     assert (healthy.returncode, healthy.stdout) == (0, "1 table examined: Dagster, logs, tables and lake agree\n")

@@ -93,7 +93,7 @@ def silence(
             found = silences.silence(project.lake, names, pauses.parse_until(until, now()), because)
     for one in found:
         about = one.table or "every table"
-        screen.say(escape(f"{about} is told about again; it was {one}" if off else f"{about} is {one}"))
+        screen.say(escape(f"{about} is reported again; it was {one}" if off else f"{about} is {one}"))
 
 
 def compact(ctx: typer.Context, table: TableName, yes: Yes = False) -> None:
