@@ -1,37 +1,38 @@
 """The definitions of a code location: checks, a sensor and a job for every table, with one policy for all."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
+from typing import Any
 
 import dagster as dg
-from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition  # has no public name
 
 from incload_assets.assets.incremental import table_of
 from incload_assets.automation import orphaned_runs, source_sensor
 from incload_assets.checks import LIGHT_CHECKS, TABLE_CHECKS, check_names, checks_for
 from incload_assets.checks.reconciliation_schedules import reconciliation_schedules
 from incload_assets.declaration.table import Table
+from incload_assets.erasure.erase_job import erase_job
 from incload_assets.load.undo_plan import LAST
 from incload_assets.maintenance import JOBS
 from incload_assets.maintenance.jobs import schedule_of
 from incload_assets.monitoring.channels import channels
 from incload_assets.monitoring.notify_sensor import notify_sensor
-from incload_assets.monitoring.rows.decision_jobs import decision_jobs
 from incload_assets.monitoring.telemetry.sensor import loads_sensor
+from incload_assets.platform.dagster_private import UnresolvedAssetJobDefinition
+from incload_assets.platform.errors import DeclarationError
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.resource import SparkResource
 from incload_assets.progress.observed import source_sensor_name
 from incload_assets.progress.request import Request, request_of
 from incload_assets.progress.run_tags import BECAUSE_TAG, UPKEEP
-from incload_assets.recovery.adopt_job import adopt_job
-from incload_assets.recovery.erase_job import erase_job
-from incload_assets.recovery.jobs import BACKUP_CRON, backup_job, rebuild_job
-from incload_assets.recovery.jobs_doctor import care_jobs
-from incload_assets.recovery.plan_job import plan_job
-from incload_assets.recovery.replay_jobs import fill_jobs, replay_jobs, replay_sensor
-from incload_assets.recovery.shadow_job import shadow_job
-from resources.errors import DeclarationError
-from resources.lake import Lake
-from resources.settings import Settings
-from resources.spark.resource import SparkResource
+from incload_assets.quarantine.decision_jobs import decision_jobs
+from incload_assets.quarantine.replay_jobs import fill_jobs, replay_jobs, replay_sensor
+from incload_assets.restore.adopt_job import adopt_job
+from incload_assets.restore.jobs import BACKUP_CRON, backup_job, rebuild_job
+from incload_assets.restore.jobs_doctor import care_jobs
+from incload_assets.what_if.plan_job import plan_job
+from incload_assets.what_if.shadow_job import shadow_job
 
 RECONCILIATION = "check_reconciliation"
 BY_HAND = {
@@ -58,7 +59,9 @@ CHECK_SCHEDULES = {
 """Jobs over the checks of all tables, by name: cron schedule (UTC), checks, and description."""
 
 
-def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Settings) -> dg.Definitions:
+def incremental_definitions(
+    assets: Iterable[dg.AssetsDefinition], settings: Settings, resources: Mapping[str, Any] | None = None
+) -> dg.Definitions:
     """All definitions for the assets of a code location.
 
     Each incremental table gets its checks, a sensor on its source and a job that loads it. All tables together get
@@ -69,6 +72,7 @@ def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Set
     Args:
         assets: Assets of any kind.
         settings: Settings with the location of the tables.
+        resources: Dagster resources of the assets by name, beside the tables' own ``spark`` and ``lake``.
 
     Raises:
         DeclarationError: Two tables would share one folder in the lake, or the name of their sensors.
@@ -119,7 +123,7 @@ def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Set
             *([notify_sensor([*tables.values()], told, settings.dashboard_url)] if tables and told else []),
             orphaned_runs,
         ],
-        resources={"spark": SparkResource(), "lake": lake},
+        resources={"spark": SparkResource(), "lake": lake, **(resources or {})},
         executor=dg.in_process_executor,
     )
 

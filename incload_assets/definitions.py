@@ -10,9 +10,10 @@ import dagster as dg
 
 from incload_assets import tables
 from incload_assets.code_location import incremental_definitions
+from incload_assets.platform.errors import DeclarationError
+from incload_assets.platform.settings import Settings
 from incload_assets.shop.definitions import shop_definitions
-from resources.errors import DeclarationError
-from resources.settings import Settings
+from resources import RESOURCES
 
 SAMPLES = f"{tables.__name__}.retail"
 
@@ -42,8 +43,8 @@ def assets_in(package: ModuleType, leave_out: str | None = None) -> list[dg.Asse
 def code_location(settings: Settings) -> dg.Definitions:
     """The tables, and the sample shop with its tables if the settings include it."""
     if not settings.samples:
-        return incremental_definitions(assets_in(tables, leave_out=SAMPLES), settings)
-    return dg.Definitions.merge(incremental_definitions(assets_in(tables), settings), shop_definitions())
+        return incremental_definitions(assets_in(tables, leave_out=SAMPLES), settings, RESOURCES)
+    return dg.Definitions.merge(incremental_definitions(assets_in(tables), settings, RESOURCES), shop_definitions())
 
 
 def _module_names(package: ModuleType, leave_out: str | None) -> Iterator[str]:

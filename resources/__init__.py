@@ -1,1 +1,8 @@
-"""The resources that the environment configures: servers, stores, settings. Independent of any table."""
+"""What this code location connects to: the Dagster resources of its assets, by the name that an asset asks for."""
+
+from typing import Any
+
+from incload_assets.platform.spark.resource import SparkResource
+
+RESOURCES: dict[str, Any] = {"spark": SparkResource()}
+"""Resources to add here are there for every asset, as is ``lake``, which the settings describe."""

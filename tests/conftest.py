@@ -9,9 +9,9 @@ from tempfile import mkdtemp
 import pytest
 from pyspark.sql import SparkSession
 
-from resources.settings import Settings
-from resources.spark import server as connect_server
-from resources.spark.resource import open_session
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark import server as connect_server
+from incload_assets.platform.spark.resource import open_session
 from tests.servers.connect import connect
 from tests.servers.kafka import kafka
 from tests.servers.postgres import postgres

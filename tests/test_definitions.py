@@ -14,9 +14,9 @@ from incload_assets import tables
 from incload_assets.assets import Kafka
 from incload_assets.code_location import incremental_definitions
 from incload_assets.definitions import assets_in, code_location, defs
+from incload_assets.platform.errors import DeclarationError
+from incload_assets.platform.settings import Settings
 from incload_assets.progress.run_tags import REQUESTED_PARTITIONS_TAG, SERIALIZED_TAG, TABLE_TAG, UPKEEP_TAG
-from resources.errors import DeclarationError
-from resources.settings import Settings
 from tests.support.workshop import items_asset
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -254,7 +254,7 @@ def test_the_postgres_section_is_what_dagster_understands(tmp_path: Path, monkey
 def test_a_wrong_declaration_is_named_by_the_validation_command(tmp_path: Path) -> None:
     (tmp_path / "wrong.py").write_text(
         "import dagster as dg\n"
-        "from resources.settings import Settings\n"
+        "from incload_assets.platform.settings import Settings\n"
         "from incload_assets.code_location import incremental_definitions\n"
         "from tests.support.workshop import items_asset\n"
         "defs = incremental_definitions([items_asset(name='a'), items_asset(name='A')], Settings())\n"

@@ -33,9 +33,9 @@ from incload_assets.declaration.source import Source
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.write import Write
 from incload_assets.maintenance import JOBS
-from resources.errors import ContractViolation
-from resources.lake import Lake
-from resources.settings import Settings
+from incload_assets.platform.errors import ContractViolation
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
 from tests.support.documents import DOCS, PAGES, PROJECT, README, Page, documented_block
 from tests.support.guest_table import job_of
 

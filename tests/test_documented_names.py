@@ -13,7 +13,7 @@ from incload_assets.definitions import defs
 from incload_assets.monitoring.metrics import METRICS
 from incload_assets.monitoring.prometheus.alerts import ALERTS
 from incload_assets.monitoring.prometheus.exporter import WHOLE
-from resources.settings import Settings
+from incload_assets.platform.settings import Settings
 from tests.support.documents import PAGES, Page
 
 KINDS = ("job", "sensor", "schedule", "check", "metric", "alert")

@@ -19,12 +19,12 @@ from incload_assets.change_log.decisions import discarded_rows
 from incload_assets.code_location import incremental_definitions
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
+from incload_assets.erasure.erasure import fingerprints_of
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.resource import SparkResource
 from incload_assets.progress.audit_chain import chain_of
 from incload_assets.progress.progress import progress_of
-from incload_assets.recovery.erasure import fingerprints_of
-from resources.lake import Lake
-from resources.settings import Settings
-from resources.spark.resource import SparkResource
 
 DAYS = dg.DailyPartitionsDefinition("2026-01-01", end_date="2026-01-04")
 ONE, TWO, THREE = "2026-01-01", "2026-01-02", "2026-01-03"

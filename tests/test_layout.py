@@ -3,16 +3,18 @@
 import ast
 import re
 import subprocess
+import sys
 import tomllib
+import zipfile
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.jars import DELTA
 from incload_assets.progress import run_tags
-from resources.settings import Settings
-from resources.spark.jars import DELTA
 from tests.support.documents import PAGES, PROJECT
 
 TOP_LEVEL = {
@@ -32,7 +34,8 @@ REGISTRY_HOST = re.compile(
     + r")\.(?:org|com|net|io)\b|\brepo1?\.maven\b|\bmaven\.apache\b|\bproxy\.golang\b|--(?:extra-)?index-url"
 )
 ON_THE_LOAD_PATH = (
-    "assets", "maintenance", "load", "writes", "ingest", "change_log", "sources", "declaration", "contract", "delta"
+    "assets", "maintenance", "load", "writes", "ingest", "change_log", "protection", "sources", "declaration",
+    "contract", "delta",
 )  # fmt: skip
 ROWS_OUT_OF_SPARK = {
     "collect",
@@ -57,6 +60,7 @@ ROOMS = (
     "incload_assets.cli.commands",
     "incload_assets.cli.support",
     "incload_assets.definitions",
+    "resources",
     "incload_assets.code_location",
     "incload_assets.tables",
     "incload_assets.shop",
@@ -65,10 +69,13 @@ ROOMS = (
     "incload_assets.monitoring.readiness",
     "incload_assets.monitoring.dashboard",
     "incload_assets.monitoring.prometheus",
-    "incload_assets.monitoring.rows",
     "incload_assets.monitoring.telemetry",
     "incload_assets.monitoring",
-    "incload_assets.recovery",
+    "incload_assets.quarantine",
+    "incload_assets.erasure",
+    "incload_assets.restore",
+    "incload_assets.what_if",
+    "incload_assets.history",
     "incload_assets.automation",
     "incload_assets.runs",
     "incload_assets.checks",
@@ -78,6 +85,7 @@ ROOMS = (
     "incload_assets.ingest",
     "incload_assets.progress",
     "incload_assets.change_log",
+    "incload_assets.protection",
     "incload_assets.sources.debezium",
     "incload_assets.sources.kafka",
     "incload_assets.sources.postgres",
@@ -85,12 +93,12 @@ ROOMS = (
     "incload_assets.sources",
     "incload_assets.sources.files",
     "incload_assets.declaration",
-    "incload_assets.contract",
     "incload_assets.delta",
-    "resources.samples",
-    "resources.spark",
-    "resources.local_servers",
-    "resources",
+    "incload_assets.contract",
+    "incload_assets.platform.samples",
+    "incload_assets.platform.spark",
+    "incload_assets.platform.local_servers",
+    "incload_assets.platform",
 )
 """The rooms from top to bottom: a file imports only its own room and rooms below it."""
 FLOORS = 13
@@ -107,21 +115,23 @@ TESTS_OF_ROOMS = {
     "incload_assets/contract": ("contract/test_contract.py",),
     "incload_assets/declaration": ("declaration/test_declared_names.py", "declaration/test_field_types.py"),
     "incload_assets/delta": ("delta/test_tables.py", "mutations/test_laws.py"),
+    "incload_assets/erasure": ("erasure/test_erase.py",),
+    "incload_assets/history": ("history/test_collect.py", "history/test_row_trace.py"),
     "incload_assets/ingest": ("load/test_load.py", "ingest/test_gains.py"),
     "incload_assets/load": ("load/test_load.py", "model/test_real_steps.py"),
-    "incload_assets/monitoring": ("monitoring/test_collect.py", "monitoring/test_slis.py"),
+    "incload_assets/monitoring": ("history/test_collect.py", "monitoring/test_slis.py"),
     "incload_assets/monitoring/dashboard": ("monitoring/dashboard/test_page.py",),
     "incload_assets/monitoring/prometheus": ("monitoring/prometheus/test_prometheus.py",),
     "incload_assets/monitoring/readiness": ("monitoring/readiness/test_readiness.py",),
-    "incload_assets/monitoring/rows": ("monitoring/rows/test_row_trace.py",),
     "incload_assets/monitoring/telemetry": ("monitoring/telemetry/test_emitters.py",),
+    "incload_assets/platform": ("platform/test_settings.py", "platform/test_failures.py"),
+    "incload_assets/platform/local_servers": ("platform/spark/test_server.py",),
+    "incload_assets/platform/samples": ("platform/samples/test_database.py", "platform/samples/test_topics.py"),
+    "incload_assets/platform/spark": ("platform/spark/test_server.py", "platform/spark/test_resource.py"),
     "incload_assets/progress": ("progress/test_status.py", "checks/test_rollback.py"),
-    "incload_assets/recovery": (
-        "recovery/test_rebuild.py",
-        "recovery/test_preview.py",
-        "recovery/test_adopt.py",
-        "recovery/test_shadow.py",
-    ),
+    "incload_assets/protection": ("protection/test_encrypted.py", "erasure/test_erase.py"),
+    "incload_assets/quarantine": ("quarantine/test_decide.py", "load/test_replay.py"),
+    "incload_assets/restore": ("restore/test_rebuild.py", "restore/test_adopt.py"),
     "incload_assets/runs": ("runs/test_warm_runs.py", "runs/test_warm_commands.py"),
     "incload_assets/shop": ("shop/test_shop.py", "shop/test_loaded.py"),
     "incload_assets/sources": ("sources/test_source_conformance.py",),
@@ -131,11 +141,8 @@ TESTS_OF_ROOMS = {
     "incload_assets/sources/postgres": ("sources/postgres/test_query_by_time.py", "sources/postgres/test_errors.py"),
     "incload_assets/sources/upstream": ("sources/upstream/test_tables.py",),
     "incload_assets/tables/retail": ("shop/test_loaded.py",),
+    "incload_assets/what_if": ("what_if/test_preview.py", "what_if/test_shadow.py"),
     "incload_assets/writes": ("writes/test_conformance.py", "mutations/test_laws.py"),
-    "resources": ("resources/test_settings.py", "resources/test_failures.py"),
-    "resources/local_servers": ("resources/spark/test_server.py",),
-    "resources/samples": ("resources/samples/test_database.py", "resources/samples/test_topics.py"),
-    "resources/spark": ("resources/spark/test_server.py", "resources/spark/test_resource.py"),
 }
 """Where modules without a test file of their name are tested; paths below ``tests``."""
 
@@ -195,12 +202,12 @@ def _module(file: Path) -> str:
 
 def _room(module: str) -> str:
     if module == "incload_assets":
-        return "incload_assets.delta"  # has nothing but a docstring
+        return "incload_assets.platform"  # has nothing but a docstring
     return max((room for room in ROOMS if f"{module}.".startswith(f"{room}.")), key=len)
 
 
 def _storey(module: str) -> str:
-    return "resources" if module.startswith("resources") else ".".join(module.split(".")[:2])
+    return ".".join(module.split(".")[:2])
 
 
 @pytest.fixture(scope="module")
@@ -234,7 +241,7 @@ def test_rows_stay_in_spark_on_the_load_path(files: list[Path]) -> None:
 
 
 def test_rows_of_the_lake_are_chosen_by_values_in_one_place(files: list[Path]) -> None:
-    """A dataset of deltalake leaves out files by statistics that prove nothing; see ``resources/lake_rows.py``."""
+    """A dataset of deltalake leaves out files by statistics that prove nothing; see ``platform/lake_rows.py``."""
     of_deltalake = re.compile(r"to_pyarrow_dataset|QueryBuilder|to_pyarrow_table\([^)]*\b(?:filters|partitions)=")
     chosen = [
         str(path)
@@ -242,7 +249,7 @@ def test_rows_of_the_lake_are_chosen_by_values_in_one_place(files: list[Path]) -
         if path.suffix == ".py" and path.parts[0] in ("incload_assets", "resources") and path.name != "lake_rows.py"
         if of_deltalake.search(path.read_text())
     ]
-    assert not chosen, f"use rows_where of resources.lake_rows instead of deltalake's datasets: {chosen}"
+    assert not chosen, f"use rows_where of incload_assets.platform.lake_rows instead of deltalake's datasets: {chosen}"
 
 
 def test_one_module_spells_the_tags_of_runs(files: list[Path]) -> None:
@@ -297,6 +304,13 @@ def test_an_import_within_a_function_spares_the_start_of_a_command_or_says_what_
     assert hidden == set()
 
 
+def test_one_module_imports_what_dagster_does_not_export(files: list[Path]) -> None:
+    private = re.compile(r"^\s*(?:from|import) dagster\w*(?:\.\w+)*\._", re.MULTILINE)
+    found = {str(file) for file in files if file.suffix == ".py" and file.parts[0] != "tests"
+             if private.search((PROJECT / file).read_text())}  # fmt: skip
+    assert found == {"incload_assets/platform/dagster_private.py", "incload_assets/cli/support/fault_scratch.py"}
+
+
 def test_no_import_is_for_types_alone(files: list[Path]) -> None:
     sources = [file for file in files if file.suffix == ".py" and file.parts[0] in ("incload_assets", "resources")]
     assert [file for file in sources if "TYPE_CHECKING" in (PROJECT / file).read_text()] == []
@@ -343,6 +357,18 @@ def test_the_package_brings_its_documentation_along(files: list[Path], project: 
         found.relative_to(PROJECT) for pattern in patterns for found in (PROJECT / "incload_assets").glob(pattern)
     }
     assert {file for file in files if file.suffix != ".py" and file.parts[0] == "incload_assets"} - brought == set()
+
+
+def test_a_wheel_brings_one_top_level_package_into_other_environments(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "uv", "build", "--quiet", "--wheel", "--out-dir", str(tmp_path), str(PROJECT)]
+    subprocess.run(command, check=True, capture_output=True)
+    [wheel] = tmp_path.glob("*.whl")
+    tops = {name.partition("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"incload_assets"}
+
+
+def test_the_engine_imports_nothing_from_the_resources_of_a_code_location(imports: list[Import]) -> None:
+    assert {i.module for i in imports if i.target.startswith("resources")} == {"incload_assets.definitions"}
 
 
 def test_the_documentation_lists_every_setting() -> None:

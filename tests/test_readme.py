@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from resources.lake import Lake
+from incload_assets.platform.lake import Lake
 from tests.support.documents import README, documented_block
 from tests.support.project_copy import Clone, readme_files, without_times
 

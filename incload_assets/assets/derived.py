@@ -18,9 +18,9 @@ from incload_assets.declaration.rules import key_of
 from incload_assets.declaration.source import Absent
 from incload_assets.declaration.window_rules import check_whole_days, time_windows
 from incload_assets.declaration.write import Write
+from incload_assets.platform.errors import DeclarationError
 from incload_assets.sources.upstream.state import UpstreamTable
 from incload_assets.sources.upstream.tables import DerivedFunction, Tables
-from resources.errors import DeclarationError
 
 
 @dataclass(frozen=True)

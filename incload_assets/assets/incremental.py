@@ -29,9 +29,9 @@ from incload_assets.declaration.table import (
 )
 from incload_assets.declaration.write import Write
 from incload_assets.load.range_fences import WINDOWS_AT_ONCE
+from incload_assets.platform.page_addresses import address_of
+from incload_assets.platform.settings import current_settings
 from incload_assets.writes.merge import Merge
-from resources.page_addresses import address_of
-from resources.settings import current_settings
 
 
 def incremental_asset(

@@ -12,11 +12,11 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.contract.contract import MASK
 from incload_assets.contract.conversion import as_text
 from incload_assets.declaration.table import Table
-from incload_assets.delta.sql import col
 from incload_assets.load.load import LoadReport
 from incload_assets.load.reconcile import sum_of, unsigned
-from resources.lake import Lake
-from resources.settings import current_settings
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import current_settings
+from incload_assets.platform.sql import col
 
 SAMPLE_ROWS = 5
 SHOWN_CHARACTERS = 120

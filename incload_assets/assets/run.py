@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import dagster as dg
-from dagster._core.storage.tags import SENSOR_NAME_TAG  # has no public name
 
 from incload_assets.assets.metadata import Metadata, metadata_of
 from incload_assets.change_log.context import LoadContext
@@ -23,6 +22,15 @@ from incload_assets.load.ranges import load_first_windows
 from incload_assets.load.replay import replay_window
 from incload_assets.load.undo import undo_window
 from incload_assets.load.undo_plan import Undo
+from incload_assets.platform.dagster_private import SENSOR_NAME_TAG
+from incload_assets.platform.errors import (
+    ContractViolation,
+    IncrementalLoadError,
+    ReconciliationFailed,
+    SourceMissing,
+    TablePaused,
+)
+from incload_assets.platform.wording import several
 from incload_assets.progress.audit import AuditEntry, actor_of
 from incload_assets.progress.audit_once import record_once
 from incload_assets.progress.checkpoint import (
@@ -37,14 +45,6 @@ from incload_assets.progress.pause import expect_not_paused
 from incload_assets.progress.process import mark_process
 from incload_assets.progress.request import Request
 from incload_assets.progress.run_tags import FAILURE_TAG, own_tags
-from resources.errors import (
-    ContractViolation,
-    IncrementalLoadError,
-    ReconciliationFailed,
-    SourceMissing,
-    TablePaused,
-)
-from resources.wording import several
 
 MAX_RETRIES = 3
 FIRST_DELAY_SECONDS = 5.0

@@ -8,8 +8,8 @@ progress.
 from typing import Any
 
 import dagster as dg
-from dagster._core.launcher import DefaultRunLauncher  # has no public name
 
+from incload_assets.platform.dagster_private import DefaultRunLauncher
 from incload_assets.progress.process import gone, lives
 from incload_assets.progress.run_tags import PROCESS_TAG, own_tag
 

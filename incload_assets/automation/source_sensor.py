@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 import dagster as dg
-from dagster._core.storage.tags import RUN_KEY_TAG  # has no public name
 
 from incload_assets.automation.attempts import Attempt, last_attempts, last_load
 from incload_assets.automation.pace import NEWEST, Pace
@@ -17,6 +16,9 @@ from incload_assets.declaration.window import now
 from incload_assets.load.faults import of_table
 from incload_assets.load.pending import is_pending
 from incload_assets.load.range_fences import WINDOWS_AT_ONCE
+from incload_assets.platform.dagster_private import RUN_KEY_TAG
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.wording import several
 from incload_assets.progress.lake_identity import REMEDY, mistaken
 from incload_assets.progress.lateness import lateness_of
 from incload_assets.progress.observed import observation, observed_in
@@ -24,8 +26,6 @@ from incload_assets.progress.pause import pause_of
 from incload_assets.progress.progress import WindowProgress, progress_of
 from incload_assets.progress.request import Request
 from incload_assets.progress.run_tags import PRIORITY_TAG, TABLE_TAG
-from resources.lake import Lake
-from resources.wording import several
 
 URGENT = timedelta(minutes=15)
 """A table that may be no later than this is loaded before others that wait for a slot; its backlog is not."""

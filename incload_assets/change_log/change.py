@@ -4,12 +4,12 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from incload_assets.declaration.table import Table
-from incload_assets.delta.sql import content_hash_sql, quoted
+from incload_assets.platform.sql import content_hash_sql, quoted
 
 UPSERT, DELETE, TRUNCATE, REJECTED = "upsert", "delete", "truncate", "rejected"
 REPLACED, CONTROL, SKIPPED = "replaced", "control", "skipped"
 ERASED = "erased"
-"""A record of an erased subject, of which nothing is kept; see :mod:`incload_assets.change_log.erasures`."""
+"""A record of an erased subject, of which nothing is kept; see :mod:`incload_assets.protection.erasures`."""
 NOT_KEPT = (SKIPPED, ERASED)
 """Kinds of rows that are counted, and never committed."""
 MOVED = "moved"

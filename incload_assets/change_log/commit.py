@@ -2,7 +2,8 @@
 
 Neither needs Spark, which has already written the rows. So an ingestion takes one Spark job, and a load that dies
 before the commit has changed nothing. A commit is based on the version of the log that is read here, and fails if
-another commit has moved its fence or replaced one of its windows since: see :meth:`resources.lake.Lake.commit`.
+another commit has moved its fence or replaced one of its windows since: see
+:meth:`incload_assets.platform.lake.Lake.commit`.
 
 Spark itself still commits to a log to create it, change its columns, mark windows for compaction, and vacuum it. Its
 commits check whether a version exists and then write it, so between the two steps such a commit could overwrite an
@@ -23,13 +24,13 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from incload_assets.change_log.change import CONTROL
 from incload_assets.change_log.context import LoadContext
-from incload_assets.change_log.erasures import barrier_of
 from incload_assets.change_log.former import FormerLandings
 from incload_assets.change_log.staged import FOLDER, Staged, StagedFile, foreign_columns, wider_columns
 from incload_assets.change_log.window_records import WINDOW_RECORD_TYPE, WindowRecord, window_records_of
 from incload_assets.declaration import window as windows
 from incload_assets.delta.fences import move_fence
-from resources.errors import ConcurrentLoad
+from incload_assets.platform.errors import ConcurrentLoad
+from incload_assets.protection.erasures import barrier_of
 
 
 def commit(

@@ -20,7 +20,7 @@ from incload_assets.declaration.window import Window
 from incload_assets.delta.data_files import parquet_files
 from incload_assets.delta.session import CachedFrame
 from incload_assets.delta.statistics import is_newer, without_older
-from resources.lake import Lake, bytes_in, bytes_of, data_files, files_in, rows_of
+from incload_assets.platform.lake import Lake, bytes_in, bytes_of, data_files, files_in, rows_of
 
 
 @dataclass

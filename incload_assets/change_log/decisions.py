@@ -18,9 +18,9 @@ from pyspark.sql import functions as F
 from incload_assets.change_log.payloads import expired_row_id, is_expired
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
-from resources.errors import ConcurrentLoad
-from resources.lake import DECISIONS_FOLDER, Lake
-from resources.lake_rows import rows_where
+from incload_assets.platform.errors import ConcurrentLoad
+from incload_assets.platform.lake import DECISIONS_FOLDER, Lake
+from incload_assets.platform.lake_rows import rows_where
 
 Kind = Literal["discard", "accept", "fix"]
 CORRECTIONS: tuple[Kind, ...] = ("accept", "fix")

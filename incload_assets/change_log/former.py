@@ -26,12 +26,12 @@ from pyspark.sql import functions as F
 from incload_assets.change_log.change import CONTROL, REPLACED
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.window_records import WindowRecord, window_records_of
+from incload_assets.contract.wider_types import as_narrow
 from incload_assets.declaration import window as windows
-from incload_assets.delta.sql import col, union_of
 from incload_assets.delta.tables import as_wider
-from incload_assets.delta.wider_types import as_narrow
-from resources.errors import IncrementalLoadError
-from resources.lake import data_files, files_in
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.lake import data_files, files_in
+from incload_assets.platform.sql import col, union_of
 
 LISTS_FOLDER = "landings"
 ROWS_FOLDER = "rows"

@@ -5,13 +5,13 @@ from urllib.parse import unquote
 
 from pyspark.errors import PySparkException
 
-from incload_assets.change_log.person_keys import person_keys_uri
 from incload_assets.contract.contract import MASK
 from incload_assets.declaration.table import Table
-from incload_assets.delta.sql import quoted
-from resources.errors import ConcurrentLoad, IncrementalLoadError, SchemaMismatch, StoredFileLost
-from resources.lake import Lake
-from resources.unreadable import afresh
+from incload_assets.platform.errors import ConcurrentLoad, IncrementalLoadError, SchemaMismatch, StoredFileLost
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.sql import quoted
+from incload_assets.platform.unreadable import afresh
+from incload_assets.protection.person_keys import person_keys_uri
 
 _GONE = re.compile(
     r"\[PATH_NOT_FOUND\] Path does not exist: (?P<path>.+?)\. SQLSTATE"

@@ -23,8 +23,8 @@ from incload_assets.change_log.window_records import (
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
 from incload_assets.delta.data_files import parquet_files
-from incload_assets.delta.sql import quoted
-from resources.lake import Lake, data_files, files_in
+from incload_assets.platform.lake import Lake, data_files, files_in
+from incload_assets.platform.sql import quoted
 
 _SOURCE_TYPE = T.StructType(
     [
@@ -133,7 +133,7 @@ class ChangeLog:
         return {key: record for key, record in found.items() if only is not None or not key.startswith(BASE)}
 
     def files(self, at: DeltaTable) -> pa.Table:
-        """The data files of a version of the log, as :func:`resources.lake.data_files` returns them."""
+        """The data files of a version of the log, as :func:`incload_assets.platform.lake.data_files` returns them."""
         return data_files(at)
 
     def records(self, at: DeltaTable, *, only: Collection[str] | None = None) -> dict[str, WindowRecord]:

@@ -16,7 +16,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import CONTROL, REJECTED
-from resources.lake import data_files
+from incload_assets.platform.lake import data_files
 
 EXPIRED = "expired"
 """The text in place of a payload that was removed."""

@@ -10,7 +10,7 @@ from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.layout import touched_sql
 from incload_assets.declaration.table import Table
 from incload_assets.delta.data_files import ParquetFiles
-from incload_assets.delta.sql import col, literal
+from incload_assets.platform.sql import col, literal
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.former import FormerLandings
 from incload_assets.change_log.payloads import instant
 from incload_assets.change_log.staged import FOLDER, StagedFile, remove_files, write_parquet, written_files
-from resources.errors import IncrementalLoadError
-from resources.lake import data_files, rows_of
-from resources.wording import several
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.lake import data_files, rows_of
+from incload_assets.platform.wording import several
 
 REWRITES = "rewrites the log: "
 """Beginning of the messages of such commits in the log's history."""

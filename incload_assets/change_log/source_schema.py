@@ -17,8 +17,8 @@ from deltalake import DeltaTable
 
 from incload_assets.change_log.change import REJECTED, SKIPPED
 from incload_assets.contract.contract import MASK
-from resources.lake import data_files, files_in
-from resources.lake_rows import dataset_of
+from incload_assets.platform.lake import data_files, files_in
+from incload_assets.platform.lake_rows import dataset_of
 
 NO_VALUE, TEXT, SIZE = "null", "text", "size "
 _BITS = (8, 16, 32, 64)

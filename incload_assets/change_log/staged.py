@@ -25,15 +25,15 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import NOT_KEPT, UPSERTS
-from incload_assets.change_log.erasures import barrier_of
 from incload_assets.change_log.file_statistics import statistics_of
 from incload_assets.change_log.log import ChangeLog
-from incload_assets.delta.differences import Adaptation, widened_columns
-from incload_assets.delta.sql import col, union_of
+from incload_assets.contract.adaptation import Adaptation, widened_columns
 from incload_assets.delta.tables import schema_of
-from resources.errors import IncrementalLoadError
-from resources.lake import Lake
-from resources.object_store import is_s3
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.object_store import is_s3
+from incload_assets.platform.sql import col, union_of
+from incload_assets.protection.erasures import barrier_of
 
 FOLDER = "landed"
 """Folder within the log. A vacuum only lists folders of partitions, and those whose names begin with no underscore."""
@@ -88,7 +88,7 @@ class Staged:
         files: The files written so far.
         given: Windows whose files were passed to a commit. These files stay, because the commit may have succeeded even
             if its answer was lost.
-        barrier: The log's barrier at the beginning, see :mod:`incload_assets.change_log.erasures`.
+        barrier: The log's barrier at the beginning, see :mod:`incload_assets.protection.erasures`.
         foreign: If changes may leave columns unset, the columns that the log had at the beginning and the declaration
             lacks, because other code has added them: no change sets them.
     """

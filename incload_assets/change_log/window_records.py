@@ -17,14 +17,14 @@ from deltalake import DeltaTable
 
 from incload_assets.change_log.change import CONTROL
 from incload_assets.declaration.source import Position
-from resources.lake import data_files
-from resources.lake_rows import dataset_of
+from incload_assets.platform.lake import data_files
+from incload_assets.platform.lake_rows import dataset_of
 
 WITHDRAWN = "withdrawn"
 """The fingerprint of a window whose first load was undone."""
 BASE = "base "
 """Beginning of the keys of base rows, which the table had before it was adopted; they are no windows of the calendar.
-See :mod:`incload_assets.recovery.adopt`.
+See :mod:`incload_assets.restore.adopt`.
 """
 REMEMBERED = 100_000
 """Maximum number of window records that a process caches; they take about a kilobyte each."""

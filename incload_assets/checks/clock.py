@@ -12,10 +12,10 @@ from incload_assets.change_log.log import ChangeLog
 from incload_assets.checks.kinds import LightCheck
 from incload_assets.checks.observation import Observation, result
 from incload_assets.declaration.table import Table
-from resources.errors import IncrementalLoadError
-from resources.lake import data_files
-from resources.lake_rows import rows_where
-from resources.wording import several, some, spoken
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.lake import data_files
+from incload_assets.platform.lake_rows import rows_where
+from incload_assets.platform.wording import several, some, spoken
 
 NAME = "clock"
 SECOND = timedelta(seconds=1)

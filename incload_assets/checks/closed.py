@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.source import DetectRequest
 from incload_assets.declaration.table import Table
-from resources.errors import IncrementalLoadError
-from resources.lake import Lake
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.lake import Lake
 
 
 def late_for_closed(table: Table, lake: Lake, records: Mapping[str, WindowRecord]) -> dict[str, str]:

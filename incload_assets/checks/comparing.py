@@ -19,8 +19,8 @@ from incload_assets.checks.source_comparison import (
 from incload_assets.declaration.window import Window
 from incload_assets.load.error_translation import told
 from incload_assets.load.reconcile import Evidence, unsigned
-from resources.errors import IncrementalLoadError
-from resources.wording import several
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.wording import several
 
 LOOKS = 3
 

@@ -14,12 +14,12 @@ from incload_assets.checks.kinds import TableCheck
 from incload_assets.checks.observation import records, verdict
 from incload_assets.contract.contract import MASK
 from incload_assets.declaration.table import Table
-from incload_assets.delta.sql import col, content_hash_sql
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.sql import col, content_hash_sql
+from incload_assets.platform.wording import several
 from incload_assets.sources.several import Several
 from incload_assets.sources.several_rows import NAME as SOURCE_NAME
 from incload_assets.sources.several_rows import PRIORITY, source_of
-from resources.lake import Lake
-from resources.wording import several
 
 NAME = "conflicts"
 DESCRIPTION = "No two sources of the table have different values for one key at the same position."

@@ -7,7 +7,7 @@ import dagster as dg
 
 from incload_assets.declaration.table import Table
 from incload_assets.load.error_translation import told, unforeseen
-from resources.lake import Lake
+from incload_assets.platform.lake import Lake
 
 Found = TypeVar("Found")
 

@@ -4,9 +4,9 @@ import dagster as dg
 
 from incload_assets.checks.kinds import LightCheck
 from incload_assets.checks.observation import Observation, result
+from incload_assets.platform.wording import spoken
 from incload_assets.progress.lateness import Lateness, lateness_of
 from incload_assets.progress.progress import WindowProgress
-from resources.wording import spoken
 
 NAME = "freshness"
 DESCRIPTION = "The latest due partition is loaded; an old backfill does not count, an idle source does."

@@ -7,8 +7,8 @@ import dagster as dg
 from incload_assets.checks.closed import late_for_closed
 from incload_assets.checks.kinds import LightCheck
 from incload_assets.checks.observation import Observation, records, result
+from incload_assets.platform.wording import several, some
 from incload_assets.progress.progress import WindowProgress
-from resources.wording import several, some
 
 NAME = "gaps"
 DESCRIPTION = (

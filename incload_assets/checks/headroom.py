@@ -6,8 +6,8 @@ import dagster as dg
 
 from incload_assets.checks.kinds import LightCheck
 from incload_assets.checks.observation import Observation, result
-from resources.errors import IncrementalLoadError
-from resources.wording import several, spoken
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.wording import several, spoken
 
 NAME = "headroom"
 DESCRIPTION = "Data that is not loaded yet has at least a quarter of the source's retention left."

@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 
 from incload_assets.checks.observation import Observation
 from incload_assets.declaration.table import Table, every_table
+from incload_assets.platform.lake import Lake
 from incload_assets.progress.verdicts import as_seen
-from resources.lake import Lake
 
 
 def with_runbook(description: str, runbook: str) -> str:

@@ -9,6 +9,8 @@ import dagster as dg
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.table import Table
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.lake import Lake
 from incload_assets.progress.pause import Pause, pauses
 from incload_assets.progress.progress import (
     SourceState,
@@ -17,8 +19,6 @@ from incload_assets.progress.progress import (
     source_state,
     windows_to_look_at,
 )
-from resources.errors import IncrementalLoadError
-from resources.lake import Lake
 
 UNCHECKED = "source_unchecked"
 """Metadata of results: why the source could not be checked; absent if it could."""

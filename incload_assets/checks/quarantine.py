@@ -13,9 +13,9 @@ from incload_assets.change_log.decisions import discarded_rows
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.checks.kinds import LightCheck
 from incload_assets.checks.observation import Observation, records, result
-from resources.lake import data_files, files_in
-from resources.lake_rows import dataset_of
-from resources.wording import place_of, several, some, spoken
+from incload_assets.platform.lake import data_files, files_in
+from incload_assets.platform.lake_rows import dataset_of
+from incload_assets.platform.wording import place_of, several, some, spoken
 
 NAME = "quarantine"
 DESCRIPTION = "Few rows of the recent windows break the contract, and no load stopped because of them."

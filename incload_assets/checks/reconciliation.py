@@ -36,7 +36,7 @@ from incload_assets.checks.findings import (
 )
 from incload_assets.checks.observation import Observation, records
 from incload_assets.declaration.window import Window
-from resources.wording import several, some
+from incload_assets.platform.wording import several, some
 
 NAME = "reconciliation"
 DESCRIPTION = "Source, change log and table agree when the source is read again; on demand or schedule, not with loads."

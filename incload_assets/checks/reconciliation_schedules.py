@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from math import inf
 
 import dagster as dg
-from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition  # has no public name
 
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.window_records import WindowRecord
@@ -18,7 +17,8 @@ from incload_assets.checks.registry import step_name
 from incload_assets.declaration.slo import Criticality
 from incload_assets.declaration.table import Table
 from incload_assets.load.faults import Faults, unheard
-from resources.lake import Lake
+from incload_assets.platform.dagster_private import UnresolvedAssetJobDefinition
+from incload_assets.platform.lake import Lake
 
 WINDOWS_PER_RUN = 50
 """Most windows that one run compares."""

@@ -8,9 +8,9 @@ import dagster as dg
 
 from incload_assets.checks.kinds import LightCheck
 from incload_assets.checks.observation import Observation, records, result
+from incload_assets.platform.wording import several, some
 from incload_assets.progress.undone import CHECK as ROLLBACK
 from incload_assets.progress.undone import SEEN, undone_windows
-from resources.wording import several, some
 
 NAME = ROLLBACK
 DESCRIPTION = "The table is the one that was loaded: not restored to an older version, deleted or created again."

@@ -6,13 +6,13 @@ import dagster as dg
 
 from incload_assets.checks.kinds import LightCheck
 from incload_assets.checks.observation import Observation, records, result
+from incload_assets.platform.wording import several, some
 from incload_assets.progress.schema_findings import (
     SchemaFinding,
     keep_schemas,
     known_schemas,
     look_at_schema,
 )
-from resources.wording import several, some
 
 NAME = "schema"
 DESCRIPTION = "The source sends no field that the contract does not declare, and no value that a column's type refuses."

@@ -9,19 +9,19 @@ from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import DELETE, MOVED, REJECTED, TRUNCATE, UPSERT, UPSERTS
 from incload_assets.change_log.context import LoadContext
-from incload_assets.change_log.erasures import deny_list_of
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.ingest.corrections import corrections_of
-from incload_assets.ingest.person import person_keys_of
-from incload_assets.ingest.protect import protected
 from incload_assets.ingest.validate import validate
 from incload_assets.load.reconcile import Evidence, examine
+from incload_assets.platform.lake import Lake
+from incload_assets.protection.erasures import deny_list_of
+from incload_assets.protection.person import person_keys_of
+from incload_assets.protection.protect import protected
 from incload_assets.writes.merge_into import app_id
 from incload_assets.writes.strategy import strategy_of
-from resources.lake import Lake
 
 KINDS = (*UPSERTS, DELETE, TRUNCATE, REJECTED)
 

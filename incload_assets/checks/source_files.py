@@ -6,9 +6,9 @@ import dagster as dg
 
 from incload_assets.checks.kinds import LightCheck
 from incload_assets.checks.observation import LISTED, Observation, records, result
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.wording import several, some
 from incload_assets.progress.verdicts import last_finding
-from resources.errors import IncrementalLoadError
-from resources.wording import several, some
 
 NAME = "source_files"
 DESCRIPTION = (

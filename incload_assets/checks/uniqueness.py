@@ -14,9 +14,9 @@ from incload_assets.checks.kinds import TableCheck
 from incload_assets.checks.observation import records, verdict
 from incload_assets.contract.contract import MASK
 from incload_assets.declaration.table import Table
-from incload_assets.delta.sql import col
-from resources.lake import Lake
-from resources.wording import several
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.sql import col
+from incload_assets.platform.wording import several
 
 NAME = "uniqueness"
 DESCRIPTION = "Every key, and every value declared unique, is in one row of the whole table."

@@ -17,7 +17,7 @@ import dagster as dg
 from incload_assets.checks.kinds import LightCheck
 from incload_assets.checks.observation import Observation, records, result
 from incload_assets.declaration.window import Window
-from resources.wording import several
+from incload_assets.platform.wording import several
 
 NAME = "volume"
 DESCRIPTION = "The latest closed windows have about as many rows as similar windows (same weekday) before them."

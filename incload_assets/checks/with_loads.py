@@ -22,6 +22,7 @@ from incload_assets.checks.observation import look
 from incload_assets.checks.registry import LIGHT_CHECKS, TABLE_CHECKS, check_names
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
+from incload_assets.platform.lake import Lake
 from incload_assets.progress.status import rows_of
 from incload_assets.progress.verdicts import (
     as_measured,
@@ -32,7 +33,6 @@ from incload_assets.progress.verdicts import (
     measured_in,
     repeated,
 )
-from resources.lake import Lake
 
 LARGE = 5_000_000
 """Number of rows above which a table is not read whole with loads, unless its last result is a failure."""

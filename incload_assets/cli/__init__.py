@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from incload_assets.cli.support.folder import enter_project
-from resources.local_servers.command_socket import Command, address, send
+from incload_assets.platform.local_servers.command_socket import Command, address, send
 
 __all__ = ["app"]
 

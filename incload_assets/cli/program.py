@@ -13,7 +13,7 @@ from typer.exceptions import TyperException
 from incload_assets.cli import commands
 from incload_assets.cli.catalogue import COMMANDS
 from incload_assets.cli.support import screen
-from resources.errors import IncrementalLoadError
+from incload_assets.platform.errors import IncrementalLoadError
 
 MARKUP: Literal["markdown"] = "markdown"
 

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from incload_assets.contract.instants import INSTANTS, in_years, instant_of_text
 from incload_assets.contract.nested_json import from_json
 from incload_assets.contract.numbers import number_of_number, number_of_text
-from incload_assets.delta.sql import TIMES_IN_JSON
+from incload_assets.platform.sql import TIMES_IN_JSON
 
 NESTED = (T.StructType, T.ArrayType, T.MapType)
 MAX_LEVELS = 10

@@ -11,8 +11,8 @@ from typing import Any
 
 import pyspark.sql.types as T
 
-from incload_assets.delta.differences import Adaptation, Stored
-from resources.errors import IncrementalLoadError
+from incload_assets.contract.adaptation import Adaptation, Stored
+from incload_assets.platform.errors import IncrementalLoadError
 
 FORMAT = 1
 """The version of the file's format."""

@@ -1,14 +1,13 @@
 """The differences between two contracts of a table, each with what a load does about it; they are pure functions.
 
-What Delta stores is compared by :mod:`incload_assets.delta.differences`, as loads do. What only the declaration has is
+What Delta stores is compared by ``adaptation.py``, as loads do. What only the declaration has is
 compared here, for example checks.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from incload_assets.contract.described import ColumnDescription, TableContract
-from incload_assets.delta.differences import (
+from incload_assets.contract.adaptation import (
     ADDED,
     ADDED_UNSET,
     DROPPED,
@@ -17,8 +16,9 @@ from incload_assets.delta.differences import (
     Kind,
     stored_differences,
 )
+from incload_assets.contract.described import ColumnDescription, TableContract
 
-_LOADED = "Rows that are there stay as they are until their window loads again, for which somebody has to ask"
+_LOADED = "Existing rows do not change until you reload their window"
 RENAMED = Kind(
     "renamed?",
     "ignored",
@@ -27,25 +27,25 @@ RENAMED = Kind(
 )
 LOOSENED = Kind(
     "NULL allowed",
-    "judged anew",
+    "validated from now on",
     "Rows in quarantine are replayed by a sensor, or by `incload replay`. No window loads again because of it",
 )
 TIGHTENED = Kind(
     "NULL no longer allowed",
-    "judged anew",
+    "validated from now on",
     f"A row with NULL goes to quarantine from now on. {_LOADED}",
     remedy="look how many rows have NULL before you deploy it: incload shadow {table}",
 )
 CHECKS = Kind(
     "checks changed",
-    "judged anew",
-    f"Rows are judged by the new checks from now on; rows in quarantine are replayed by a sensor. {_LOADED}",
+    "validated from now on",
+    f"Rows are validated by the new checks from now on; rows in quarantine are replayed by a sensor. {_LOADED}",
     remedy="compare with the rows that are there before you deploy it: incload shadow {table}",
 )
 UNIQUE = Kind(
     "unique columns changed",
-    "judged anew",
-    "Rows of one window are judged by it from now on. The check `uniqueness` looks at all rows at its next evaluation",
+    "validated from now on",
+    "Rows of one window are validated by it from now on. The check `uniqueness` reads all rows at its next evaluation",
     remedy="incload check {table}",
 )
 PERSONAL = Kind(
@@ -57,7 +57,7 @@ PERSONAL = Kind(
 )
 SEQUENCE = Kind(
     "sequence changed",
-    "judged anew",
+    "validated from now on",
     f"Changes of a key are ordered by the new sequence from now on. {_LOADED}",
     remedy="load all windows again, or the table mixes two orders: incload load {table} --partitions FIRST..LAST",
 )
@@ -68,12 +68,12 @@ KEY_ORDER = Kind(
 )
 ARGUMENTS = Kind(
     "arguments of the write strategy changed",
-    "judged anew",
+    "validated from now on",
     f"Changes are applied by the new arguments from now on. {_LOADED}",
 )
 CODE = Kind(
     "code changed",
-    "judged anew",
+    "validated from now on",
     "The function, a check, a condition or an argument of the source is another one than windows were loaded by. "
     f"{_LOADED}",
     remedy="to load them again: incload load {table} --outdated",

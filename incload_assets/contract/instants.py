@@ -8,7 +8,7 @@ import pyspark.sql.types as T
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from incload_assets.delta.sql import all_of
+from incload_assets.platform.sql import all_of
 
 INSTANTS = (T.DateType, T.TimestampType, T.TimestampNTZType)
 RULES: dict[type[T.DataType], str] = {

@@ -15,7 +15,7 @@ from incload_assets.contract.checks import Rule, compile_check
 from incload_assets.contract.conversion import MAX_LEVELS, NESTED, ambiguous_members, levels
 from incload_assets.contract.literals import Uncompilable
 from incload_assets.contract.protection import Dropped, InClear, Protection
-from resources.errors import DeclarationError
+from incload_assets.platform.errors import DeclarationError
 
 
 @dataclass(frozen=True)

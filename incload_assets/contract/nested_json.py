@@ -12,7 +12,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from incload_assets.contract.exact_json import all_marked, is_single, parsed, plain_number, unmarked
-from incload_assets.delta.sql import let
+from incload_assets.platform.sql import let
 
 Convert = Callable[[Column, T.DataType], Column]
 """From the text of a member and its declared type to its value, NULL if it cannot be converted."""

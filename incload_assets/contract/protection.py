@@ -7,7 +7,7 @@ table nor its log.
 import re
 from dataclasses import dataclass
 
-from resources.protection_keys import ENCRYPTED, NAME, TOKENIZED
+from incload_assets.platform.protection_keys import ENCRYPTED, NAME, TOKENIZED
 
 UNENCRYPTED = "cannot be encrypted"
 """A part of the reason for which a value without a person's key is rejected, and that nobody can waive."""
@@ -18,7 +18,7 @@ class _UnderKey:
     """Values replaced under a key that a secret store keeps.
 
     Args:
-        key: The key's name, see :func:`resources.protection_keys.protection_key`.
+        key: The key's name, see :func:`incload_assets.platform.protection_keys.protection_key`.
 
     Raises:
         ValueError: It is no name.
@@ -53,7 +53,7 @@ class Tokenized(_UnderKey):
     """Values replaced by tokens, as by :class:`Hashed`, which whoever has the key can turn into the values again.
 
     A token is ``<key>-<id of the key>:t.<base64>``: the value encrypted so that equal values have equal tokens, see
-    :func:`resources.protection_keys.sealed`.
+    :func:`incload_assets.platform.protection_keys.sealed`.
     """
 
     @property
@@ -66,7 +66,7 @@ class Encrypted(_UnderKey):
     """Values encrypted under a key of the person whose row it is: without that key nobody can read them.
 
     The table says whose a row is by ``subject``. The person's key is made of the key that a secret store keeps and of
-    a secret of the person, see :mod:`incload_assets.change_log.person_keys`. Equal values of one person are encrypted
+    a secret of the person, see :mod:`incload_assets.protection.person_keys`. Equal values of one person are encrypted
     alike, equal values of two persons are not. A kept value is
     ``<key>-<id of the key>:e.<id of the person>.<base64>``; the person's id is random.
     """

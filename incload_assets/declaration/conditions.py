@@ -8,7 +8,7 @@ from incload_assets.declaration.own_fields import check_own_values
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.sql_conditions import columns_in, condition_of_a_row
 from incload_assets.declaration.write import Write
-from resources.errors import DeclarationError
+from incload_assets.platform.errors import DeclarationError
 
 CONDITIONS = ("delete_when", "truncate_when", "snapshot_when", "moved_when")
 """The conditions of ``Changes``."""
@@ -94,7 +94,7 @@ def check_conditions(
         if (other := declared.setdefault(condition.strip(), field)) != field:
             raise DeclarationError(
                 f"{table_name}: changes.{field} and changes.{other} are both {condition!r}",
-                rule="each marks another kind of change",
+                rule="each condition must mark a different kind of change",
                 remedy=f"drop one of them, or write conditions that differ, for example {field}=\"op = 't'\"",
             )
         if field in ("delete_when", "truncate_when") and not shown.deletes:

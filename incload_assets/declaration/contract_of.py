@@ -4,12 +4,12 @@ from dataclasses import fields
 
 import pyspark.sql.types as T
 
+from incload_assets.contract.adaptation import OWN, Adaptation, Stored
 from incload_assets.contract.described import ColumnDescription, TableContract
 from incload_assets.contract.model import Field
 from incload_assets.declaration.eras import windows_text
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.write import BUCKET, Write
-from incload_assets.delta.differences import OWN, Adaptation, Stored
 
 WINDOWS = f"{OWN}windows"
 _STORED = ("partition_by", "buckets")

@@ -18,7 +18,7 @@ from incload_assets.declaration.subject import check_subject, refuse_encrypted
 from incload_assets.declaration.table import Declaration, RowFunction, Table
 from incload_assets.declaration.window_rules import sampled_windows, time_windows
 from incload_assets.declaration.write import Write
-from resources.settings import current_settings
+from incload_assets.platform.settings import current_settings
 
 
 def declare(declaration: Declaration) -> Table:

@@ -13,11 +13,11 @@ from itertools import pairwise
 
 import dagster as dg
 
+from incload_assets.contract.adaptation import UNTIL
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.window import Window, window_between
 from incload_assets.declaration.window_rules import sampled_windows, time_windows
-from incload_assets.delta.differences import UNTIL
-from resources.errors import DeclarationError
+from incload_assets.platform.errors import DeclarationError
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def _check_era(place: str, era: Era, after: dg.TimeWindowPartitionsDefinition) -
         raise DeclarationError(
             f"{place}: until is {_shown(era.end)}, and the first window of the next definition, "
             f"{definition_text(after)}, starts at {starts}: there is {'a' if kind == 'gap' else 'an'} {kind}",
-            rule="the first window of a definition starts when the former definition ends to count",
+            rule="each definition's first window starts where the previous definition ends",
             remedy=f"start the next definition at {_shown(era.end)}, in its own time zone; if no window of it starts "
             "then, write another until, or put an era of hourly partitions between them",
         )

@@ -8,7 +8,7 @@ from typing import Literal
 from incload_assets.contract.contract import Contract
 from incload_assets.contract.nested_json import holds_struct
 from incload_assets.declaration.field_types import as_columns
-from resources.errors import DeclarationError
+from incload_assets.platform.errors import DeclarationError
 
 Applied = Literal["apply", "stop"]
 Unknown = Literal["rescue", "stop"]
@@ -81,7 +81,7 @@ class Evolution:
             if name in contract.names and not holds_struct(contract.type_of(name)):
                 raise DeclarationError(
                     f"{table_name}: evolution.ignore has {name!r}, a column of {contract.model_name}",
-                    rule="only fields outside the contract are ignored; what a column's type refuses is always told",
+                    rule="fields outside the contract are ignored; what a column's type refuses is always reported",
                     remedy=f"remove {name!r} from ignore, or from {contract.model_name}",
                 )
 

@@ -9,10 +9,10 @@ from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import dagster as dg
-from dagster._check import CheckError  # has no public name
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from resources.errors import DeclarationError
+from incload_assets.platform.dagster_private import CheckError
+from incload_assets.platform.errors import DeclarationError
 
 Share = Annotated[float, Field(ge=0, le=1, description="a share from 0 to 1")]
 Text = Annotated[str, Field(min_length=1, description="a string that is not empty")]

@@ -14,7 +14,7 @@ from incload_assets.contract.contract import reason
 from incload_assets.contract.model import Field
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.write import BUCKET
-from incload_assets.delta.sql import col, literal, quoted
+from incload_assets.platform.sql import col, literal, quoted
 
 LONGEST_NAME = 255
 """Longest folder name in bytes on most file systems. Object stores allow more, but a table may be moved."""

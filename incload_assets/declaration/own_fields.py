@@ -11,7 +11,7 @@ import pyspark.sql.types as T
 from sqlglot import exp
 
 from incload_assets.contract.contract import Contract
-from resources.errors import DeclarationError
+from incload_assets.platform.errors import DeclarationError
 
 _RESERVED = ("cdc_", "kafka_")
 _ALIKE = 0.9

@@ -12,8 +12,8 @@ from incload_assets.contract.protection import Hashed, Tokens
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.field_types import check_arguments
 from incload_assets.declaration.write import Write
-from resources.errors import DeclarationError
-from resources.lake import OWN_FOLDERS
+from incload_assets.platform.errors import DeclarationError
+from incload_assets.platform.lake import OWN_FOLDERS
 
 
 def check_retention(table_name: str, retention: timedelta, write: Write) -> None:
@@ -51,13 +51,13 @@ def check_columns(table_name: str, contract: Contract, changes: Changes, write: 
         if not columns and needed:
             raise DeclarationError(
                 f"{table_name}: {place} is empty",
-                rule="a change needs a key and a sequence, or the newest of two cannot be told",
+                rule="without a key and a sequence, nothing says which of two changes is newer",
                 remedy=f"name columns of the contract, for example {place.split('.')[1]}=[{next(iter(types))!r}]",
             )
         if len(set(columns)) < len(columns):
             raise DeclarationError(
                 f"{table_name}: {place} names a column twice: {list(columns)}",
-                rule="a column says no more when it is named again",
+                rule="naming a column twice has no effect",
                 remedy="name it once",
             )
         for column in columns:
@@ -152,7 +152,7 @@ def _check_buckets(table_name: str, types: Mapping[str, T.DataType], changes: Ch
     if write.partition_by is not None:
         raise DeclarationError(
             f"{problem} and write.partition_by is {write.partition_by!r}",
-            rule="a table is divided by a column, or, if none tells where a key is, by a hash of its keys",
+            rule="a table is divided by a column, or, if none says where a key is, by a hash of its keys",
             remedy="drop one of them",
         )
     if inexact := [name for name in changes.keys if isinstance(types[name], T.FloatType | T.DoubleType)]:

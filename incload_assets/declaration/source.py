@@ -15,8 +15,8 @@ from incload_assets.contract.contract import Contract
 from incload_assets.declaration.declared import Declared
 from incload_assets.declaration.own_fields import OwnField
 from incload_assets.declaration.window import Window
-from incload_assets.delta.sql import union_of
-from resources.lake import Lake
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.sql import union_of
 
 Absent = Literal["wait", "empty"]
 

@@ -9,7 +9,7 @@ import sqlglot
 from sqlglot import exp
 
 from incload_assets.contract.contract import Contract
-from resources.errors import DeclarationError
+from incload_assets.platform.errors import DeclarationError
 
 _OF_MANY_ROWS: dict[type[Any], str] = {
     exp.Query: "a query",

@@ -6,7 +6,7 @@ import pyspark.sql.types as T
 
 from incload_assets.contract.contract import Contract
 from incload_assets.contract.protection import Dropped, Encrypted, Masked
-from resources.errors import DeclarationError
+from incload_assets.platform.errors import DeclarationError
 
 _IDENTIFYING = (T.StringType, T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 
@@ -61,7 +61,7 @@ def check_subject(table_name: str, contract: Contract, subject: Subject, partiti
     if isinstance(protection := contract.protections.get(subject.by), Masked | Dropped | Encrypted):
         raise DeclarationError(
             f"{table_name}: subject.by is {subject.by!r}, which is {protection!r}",
-            rule="a person is identified by a value that tells people apart",
+            rule="a person is identified by a value that distinguishes people",
             remedy='protect it as Hashed(key="…") instead, or name another column',
         )
     if subject.by == partition_by:

@@ -21,7 +21,7 @@ from incload_assets.declaration.source import Source
 from incload_assets.declaration.subject import Subject
 from incload_assets.declaration.window import Window, first_window, known_windows, window_of
 from incload_assets.declaration.write import Write
-from resources.errors import IncrementalLoadError
+from incload_assets.platform.errors import IncrementalLoadError
 
 RowFunction = Callable[[DataFrame], DataFrame]
 FailedReconciliation = Literal["hold", "undo"]

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import dagster as dg
 
-from resources.errors import IncrementalLoadError
+from incload_assets.platform.errors import IncrementalLoadError
 
 
 @dataclass(frozen=True, order=True)

@@ -11,11 +11,11 @@ from zoneinfo import ZoneInfo
 
 import dagster as dg
 import pyspark.sql.types as T
-from dagster._check import CheckError  # has no public name
 
 from incload_assets.declaration.window import Window, first_window, window_between
-from incload_assets.delta.sql import quoted
-from resources.errors import DeclarationError
+from incload_assets.platform.dagster_private import CheckError
+from incload_assets.platform.errors import DeclarationError
+from incload_assets.platform.sql import quoted
 
 _BEFORE, _AFTER = 2, 5
 """Number of sampled windows before and after each such instant."""

@@ -55,7 +55,7 @@ class Write:
     truncates: ClassVar[bool] = False
     """Whether a change can delete all older rows."""
     adoptable: ClassVar[bool] = False
-    """Whether a Delta table that no load has made can be adopted: see :mod:`incload_assets.recovery.adopt`."""
+    """Whether a Delta table that no load has made can be adopted: see :mod:`incload_assets.restore.adopt`."""
     reads_base: ClassVar[bool] = True
     """Whether rows that an adopted table had before may be needed again, so that the log must have them."""
 

@@ -18,9 +18,9 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.delta.sql import col, union_of
 from incload_assets.delta.tables import schema_of
-from resources.lake import bytes_of
+from incload_assets.platform.lake import bytes_of
+from incload_assets.platform.sql import col, union_of
 
 MAX_FILES = 32
 """Most files that are read directly: for more, Spark starts tasks to check that they exist."""
@@ -88,7 +88,7 @@ def parquet_files(delta: DeltaTable, folder: str, files: pa.Table) -> ParquetFil
     Args:
         delta: The table.
         folder: The table's folder, as a Spark URI.
-        files: The files, as :func:`resources.lake.data_files` returns them.
+        files: The files, as :func:`incload_assets.platform.lake.data_files` returns them.
 
     Returns:
         The files; None if only Delta can read them: there are too many, or the table uses more than Parquet files.

@@ -6,8 +6,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from incload_assets.delta.session import named, settings
-from incload_assets.delta.sql import col, quoted
 from incload_assets.delta.tables import lost_the_race
+from incload_assets.platform.sql import col, quoted
 
 
 def delete_rows(spark: SparkSession, table: str, rows: DataFrame, columns: Sequence[str], *, note: str) -> bool:

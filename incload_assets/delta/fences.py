@@ -6,8 +6,8 @@ from contextlib import AbstractContextManager
 from pyspark.sql import SparkSession
 
 from incload_assets.delta.session import settings
-from resources.errors import ConcurrentLoad
-from resources.lake import Lake
+from incload_assets.platform.errors import ConcurrentLoad
+from incload_assets.platform.lake import Lake
 
 FENCES = 8
 """Maximum number of attempts to move a fence."""

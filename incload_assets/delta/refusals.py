@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from pyspark.errors import PySparkException
 
-from resources.errors import SchemaMismatch
+from incload_assets.platform.errors import SchemaMismatch
 
 _REFUSED = re.compile(r"\[(DELTA_[A-Z_]+)[^\]]*\]\s*([^\n]*)")
 _RESTORE = "restore the type in the contract, or add the new type under another column name"

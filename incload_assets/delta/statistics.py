@@ -22,7 +22,7 @@ def is_newer(first: str, column: str, kind: T.DataType, files: pa.Table) -> bool
         first: The oldest change's sequence, as Spark prints it in UTC.
         column: The first sequence column.
         kind: The column's type.
-        files: The files, as :func:`resources.lake.data_files` returns them.
+        files: The files, as :func:`incload_assets.platform.lake.data_files` returns them.
 
     Returns:
         False if statistics are missing or compare inexactly, as those of strings and decimals do. True may be wrong for
@@ -45,7 +45,7 @@ def without_older(firsts: Sequence[str], column: str, kind: T.DataType, files: p
         firsts: The oldest changes' sequences, one or more, as Spark prints them in UTC.
         column: The first sequence column.
         kind: The column's type.
-        files: The files, as :func:`resources.lake.data_files` returns them.
+        files: The files, as :func:`incload_assets.platform.lake.data_files` returns them.
 
     Example:
         >>> files = pa.table({"size_bytes": [10, 20], "max.seq": [3, 8]})

@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from incload_assets.delta.differences import (
+from incload_assets.contract.adaptation import (
     ADDED_NOT,
     DROPPED_CONTENT,
     IDENTITY_KINDS,
@@ -24,9 +24,9 @@ from incload_assets.delta.differences import (
     widened_columns,
 )
 from incload_assets.delta.refusals import refused_widening
-from incload_assets.delta.sql import col, literal, quoted
-from resources.errors import ConcurrentLoad, SchemaMismatch
-from resources.lake import Lake
+from incload_assets.platform.errors import ConcurrentLoad, SchemaMismatch
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.sql import col, literal, quoted
 
 Rewrite = Callable[[DeltaTable, T.StructType], None]
 """Rewrites a table with wider types, unless another writer commits first: the table, and its columns from then on."""
@@ -135,7 +135,7 @@ def check_table(
     """Checks that an existing table can be adapted to its declaration; the arguments are those of :func:`ensure_table`.
 
     Raises:
-        SchemaMismatch: There is a difference that stops a load, see :mod:`incload_assets.delta.differences`.
+        SchemaMismatch: There is a difference that stops a load, see :mod:`incload_assets.contract.adaptation`.
     """
     declared = Stored(schema, partition_by, properties)
     found = stored_differences(stored_of(delta), declared, whole=whole, adaptation=adaptation)

@@ -24,7 +24,7 @@ from weakref import WeakKeyDictionary
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from resources.lake import bytes_in, data_files
+from incload_assets.platform.lake import bytes_in, data_files
 
 SMALL_CHANGE_BYTES = 8 * 2**20
 SMALL_CHANGE_ROWS = 100_000

@@ -15,8 +15,8 @@ from incload_assets.change_log.change import (
     sets,
 )
 from incload_assets.change_log.context import LoadContext
-from incload_assets.delta.sql import col, row_id_sql, union_of
 from incload_assets.ingest.ingestion import Ingestion
+from incload_assets.platform.sql import col, row_id_sql, union_of
 
 STAYING = (*UPSERTS, DELETE, TRUNCATE)
 """Kinds of old rows that may stay; the marks of full extracts are made again."""

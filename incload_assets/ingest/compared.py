@@ -8,8 +8,8 @@ from incload_assets.change_log.change import DELETE, NOT_KEPT, REJECTED, UPSERTS
 from incload_assets.contract.contract import not_null
 from incload_assets.declaration.layout import ingested
 from incload_assets.declaration.table import Table
-from incload_assets.delta.sql import all_of, col, content_hash_sql
 from incload_assets.ingest.corrections import CORRECTED
+from incload_assets.platform.sql import all_of, col, content_hash_sql
 
 
 def compared(validated: DataFrame, table: Table, *, places: bool = True, may_be_corrected: bool = False) -> DataFrame:

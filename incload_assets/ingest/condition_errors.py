@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from incload_assets.declaration.conditions import CONDITIONS
 from incload_assets.declaration.table import Table
 from incload_assets.ingest.validate import fields_of
-from resources.errors import DeclarationError
+from incload_assets.platform.errors import DeclarationError
 
 _OF_SQL = ("22", "42")
 """Classes of SQLSTATE: data exceptions, and syntax errors or unknown names."""

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from incload_assets.change_log.decisions import CORRECTIONS, Decision, decisions_in_force, rejected_row_id
 from incload_assets.declaration.source import PRESENT
 from incload_assets.declaration.table import Table
-from resources.lake import Lake
+from incload_assets.platform.lake import Lake
 
 CORRECTED = "_corrected"
 """The column that tells whether a record was fixed or accepted; only where some may be."""

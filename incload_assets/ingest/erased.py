@@ -11,12 +11,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import ERASED
-from incload_assets.change_log.erasures import DenyList
 from incload_assets.contract.conversion import as_text
 from incload_assets.declaration.table import Table
-from incload_assets.delta.sql import col
-from incload_assets.ingest.tokens import token_column, with_keys, without_keys
-from resources.protection_keys import ERASURE, erasure_key
+from incload_assets.platform.protection_keys import ERASURE, erasure_key
+from incload_assets.platform.sql import col
+from incload_assets.protection.erasures import DenyList
+from incload_assets.protection.tokens import token_column, with_keys, without_keys
 
 IS_ERASED = "_is_erased"
 KNOWN_ERASED = "_known_erased"

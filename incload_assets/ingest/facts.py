@@ -22,9 +22,9 @@ from incload_assets.change_log.read_view import MAX_PARTITIONS
 from incload_assets.declaration.layout import place_sql
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
-from incload_assets.delta.sql import col
 from incload_assets.ingest.compared import tearing_column
 from incload_assets.ingest.full_extracts import Extract
+from incload_assets.platform.sql import col
 
 CONTENTS = 2**62
 """Number of contents that are distinguished."""

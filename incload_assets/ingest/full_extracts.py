@@ -23,9 +23,9 @@ from incload_assets.change_log.change import NOT_KEPT, REJECTED, SNAPSHOT
 from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
-from incload_assets.delta.sql import col, content_hash_sql
-from resources.errors import ContractViolation
-from resources.wording import several
+from incload_assets.platform.errors import ContractViolation
+from incload_assets.platform.sql import col, content_hash_sql
+from incload_assets.platform.wording import several
 
 MAX_SNAPSHOTS = 300
 """Most full extracts of one window; more mean that each row has a sequence of its own."""

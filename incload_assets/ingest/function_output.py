@@ -4,7 +4,7 @@ import pyspark.sql.types as T
 from pyspark.sql import DataFrame
 
 from incload_assets.declaration.table import Table
-from resources.errors import DeclarationError
+from incload_assets.platform.errors import DeclarationError
 
 RECORD = "_record"
 """The column that carries the raw record through the author's function."""

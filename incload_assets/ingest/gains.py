@@ -19,7 +19,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.ingest.compared import tearing_column
 from incload_assets.ingest.facts import CONTENTS, Facts
 from incload_assets.ingest.ingestion import Ingestion
-from resources.lake import data_files, files_in
+from incload_assets.platform.lake import data_files, files_in
 
 MOST_FILES = 24
 """Most files of a window in the log that others are added to; a window with more is rewritten to few files."""

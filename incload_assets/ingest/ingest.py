@@ -12,7 +12,6 @@ from pyspark.sql import functions as F
 
 from incload_assets.change_log.commit import commit
 from incload_assets.change_log.context import LoadContext
-from incload_assets.change_log.erasures import deny_list_of
 from incload_assets.change_log.lake_errors import lost_file
 from incload_assets.change_log.staged import Staged
 from incload_assets.change_log.window_records import WindowRecord
@@ -20,7 +19,6 @@ from incload_assets.declaration import window as windows
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
-from incload_assets.delta.sql import combined
 from incload_assets.delta.tuning import tune_ingest
 from incload_assets.ingest.carry_over import replaced_rows, staying_rows
 from incload_assets.ingest.condition_errors import broken_condition_named
@@ -29,14 +27,16 @@ from incload_assets.ingest.facts import Facts, asked, facts_of, has_torn_keys, t
 from incload_assets.ingest.full_extracts import extracts_of, marks_of
 from incload_assets.ingest.gains import gain_of, with_before
 from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id, next_number
-from incload_assets.ingest.person import check_keys, person_keys_of
-from incload_assets.ingest.protect import protected
 from incload_assets.ingest.quarantine import check_threshold, check_unknown_fields, is_tolerated
 from incload_assets.ingest.required_fields import required_fields
 from incload_assets.ingest.source_errors import read_error
 from incload_assets.ingest.validate import validate
-from resources.errors import DeclarationError, ReconciliationFailed, SourceUnreadable
-from resources.wording import several
+from incload_assets.platform.errors import DeclarationError, ReconciliationFailed, SourceUnreadable
+from incload_assets.platform.sql import combined
+from incload_assets.platform.wording import several
+from incload_assets.protection.erasures import deny_list_of
+from incload_assets.protection.person import check_keys, person_keys_of
+from incload_assets.protection.protect import protected
 
 Guard = Callable[[LoadContext, Ingestion, Facts], None]
 """A check before the commit, which raises ``ContractViolation`` if the rows must not be ingested."""

@@ -18,12 +18,12 @@ from pyspark.sql import functions as F
 from incload_assets.declaration.source import PRESENT
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
-from incload_assets.delta.sql import col
 from incload_assets.ingest.function_output import RECORD
-from incload_assets.ingest.person import of_nobody
-from incload_assets.ingest.protect import JUDGED
 from incload_assets.ingest.set_columns import known
 from incload_assets.ingest.validate import with_reasons
+from incload_assets.platform.sql import col
+from incload_assets.protection.person import of_nobody
+from incload_assets.protection.protect import JUDGED
 from incload_assets.sources.files.json import json_records
 
 _ROW = "_row"

@@ -6,8 +6,8 @@ from pyspark.sql import functions as F
 from incload_assets.change_log.change import REJECTED
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
-from resources.errors import ContractViolation
-from resources.wording import place_of, several
+from incload_assets.platform.errors import ContractViolation
+from incload_assets.platform.wording import place_of, several
 
 SHOWN_REASONS = 5
 SHOWN_FIELDS = 10

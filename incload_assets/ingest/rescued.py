@@ -19,10 +19,10 @@ from incload_assets.contract.contract import MASK, Contract, not_null, unless_sa
 from incload_assets.contract.conversion import NESTED, as_text
 from incload_assets.declaration.source import PRESENT
 from incload_assets.declaration.table import Table
-from incload_assets.delta.sql import col, content_hash_sql
 from incload_assets.ingest.function_output import RECORD, check_output
 from incload_assets.ingest.set_columns import known
 from incload_assets.ingest.validate import rescued_with
+from incload_assets.platform.sql import col, content_hash_sql
 from incload_assets.sources.files.json import json_records
 
 _ROW, _NEW, _TYPES, _JUDGING = "_row", "_new", "_type_reasons", "_judging"

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from incload_assets.contract.contract import not_null
 from incload_assets.declaration.source import PRESENT
 from incload_assets.declaration.table import Table
-from incload_assets.delta.sql import col
+from incload_assets.platform.sql import col
 
 Raw = Callable[[str], Column]
 """A function from the name of a source field to its column."""

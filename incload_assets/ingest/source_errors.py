@@ -2,10 +2,10 @@
 
 from pyspark.errors import PySparkException
 
+from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.sources.files.errors import file_error
 from incload_assets.sources.kafka.errors import kafka_error
 from incload_assets.sources.postgres.errors import read_failure
-from resources.errors import IncrementalLoadError
 
 
 def read_error(table_name: str, error: BaseException, source: str = "its source") -> IncrementalLoadError | None:

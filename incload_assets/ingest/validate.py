@@ -17,7 +17,6 @@ from incload_assets.change_log.change import (
     sets,
 )
 from incload_assets.change_log.decisions import Decision
-from incload_assets.change_log.erasures import NOBODY, DenyList
 from incload_assets.contract.contract import MASK, not_null, unless_said
 from incload_assets.contract.conversion import as_text
 from incload_assets.contract.protection import UNENCRYPTED, Encrypted
@@ -25,14 +24,15 @@ from incload_assets.declaration import source as base
 from incload_assets.declaration.layout import misplaced
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window as LoadWindow
-from incload_assets.delta.sql import all_of, col, content_hash_sql
 from incload_assets.ingest.compared import compared
 from incload_assets.ingest.corrections import ACCEPTED, CORRECTED, corrected
 from incload_assets.ingest.erased import KNOWN_ERASED, binned
 from incload_assets.ingest.function_output import RECORD, check_output
-from incload_assets.ingest.person import OF_PERSON, of_nobody
-from incload_assets.ingest.protect import JUDGED, names_alone, protected
 from incload_assets.ingest.set_columns import Raw, known, told_by_record, unset
+from incload_assets.platform.sql import all_of, col, content_hash_sql
+from incload_assets.protection.erasures import NOBODY, DenyList
+from incload_assets.protection.person import OF_PERSON, of_nobody
+from incload_assets.protection.protect import JUDGED, names_alone, protected
 
 
 def validate(

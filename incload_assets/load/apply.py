@@ -11,12 +11,12 @@ from incload_assets.change_log.read_view import ReadView
 from incload_assets.declaration.window import Window
 from incload_assets.delta.tuning import tune_plan
 from incload_assets.load.reconcile import Evidence, check_bins, duplicate_keys_named, examine
+from incload_assets.platform.errors import ConcurrentLoad, ReconciliationFailed
+from incload_assets.platform.wording import several
 from incload_assets.writes.merge_into import is_merged
 from incload_assets.writes.overflow import overflow_named
 from incload_assets.writes.plan import PENDING, Merged, MergePlan
 from incload_assets.writes.strategy import strategy_of
-from resources.errors import ConcurrentLoad, ReconciliationFailed
-from resources.wording import several
 
 MERGES = 8
 Apply = Callable[[LoadContext, ReadView, MergePlan], Merged | None]

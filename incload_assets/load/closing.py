@@ -1,20 +1,20 @@
 """Closing a former partitions definition: it is refused while something of its windows is left to be loaded.
 
 A closed window is never loaded again. So before the property that names the windows is extended, all that was ingested
-has to be merged, and has to belong to a window that ends when its definition ends to count.
+has to be merged, and has to belong to a window that ends no later than its definition.
 """
 
 from collections.abc import Mapping, Sequence
 
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.window_records import BASE, WindowRecord
+from incload_assets.contract.adaptation import UNTIL
 from incload_assets.declaration.contract_of import WINDOWS
 from incload_assets.declaration.eras import windows_text
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
-from incload_assets.delta.differences import UNTIL
 from incload_assets.load.range_fences import not_merged
-from resources.errors import SchemaMismatch
+from incload_assets.platform.errors import SchemaMismatch
 
 SHOWN = 3
 

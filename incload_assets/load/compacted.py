@@ -6,8 +6,8 @@ from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
+from incload_assets.platform.errors import WindowCompacted
 from incload_assets.progress.run_tags import REWRITE_COMPACTED_TAG
-from resources.errors import WindowCompacted
 
 
 def refuse_rewrite(load: LoadContext, window: Window, ingested: WindowRecord, position: Position) -> None:

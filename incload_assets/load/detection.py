@@ -5,8 +5,8 @@ from incload_assets.declaration.source import DetectRequest, Position
 from incload_assets.declaration.window import Window, first_window
 from incload_assets.delta.tuning import tune_ingest
 from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
+from incload_assets.platform.errors import SourceMissing, SourceUnreadable
 from incload_assets.progress.checkpoint import Checkpoint
-from resources.errors import SourceMissing, SourceUnreadable
 
 
 def detect(load: LoadContext, windows: list[Window]) -> dict[str, Position]:

@@ -10,10 +10,10 @@ from pyspark.errors import PySparkException
 from incload_assets.change_log.lake_errors import lost_file, refusal
 from incload_assets.contract.contract import MASK
 from incload_assets.declaration.table import Table
-from resources.errors import IncrementalLoadError
-from resources.failures import masked, translate
-from resources.lake import Lake
-from resources.unreadable import unreadable
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.failures import masked, translate
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.unreadable import unreadable
 
 
 def told(error: BaseException, doing: str, table: Table, lake: Lake) -> BaseException:

@@ -10,9 +10,9 @@ from pyspark.errors import PySparkException
 
 from incload_assets.declaration.table import Table
 from incload_assets.load.error_translation import told, unforeseen
-from resources.errors import IncrementalLoadError, LakeUnreadable
-from resources.lake import AUDIT_FOLDER, DECISIONS_FOLDER, Lake
-from resources.unreadable import described
+from incload_assets.platform.errors import IncrementalLoadError, LakeUnreadable
+from incload_assets.platform.lake import AUDIT_FOLDER, DECISIONS_FOLDER, Lake
+from incload_assets.platform.unreadable import described
 
 OF_A_TABLE: tuple[type[Exception], ...] = (
     IncrementalLoadError,

@@ -31,8 +31,8 @@ from incload_assets.load.load import LoadReport
 from incload_assets.load.placement import refuse_misplaced
 from incload_assets.load.replay import judged_again, unreplayable
 from incload_assets.load.revision import Revision, revise_and_merge
-from resources.errors import DeclarationError, SourceUnreadable, WindowCompacted
-from resources.wording import several
+from incload_assets.platform.errors import DeclarationError, SourceUnreadable, WindowCompacted
+from incload_assets.platform.wording import several
 
 _OTHERS = 3
 """Most columns without a rescued value that are looked for among those declared since a window was judged."""

@@ -13,9 +13,9 @@ from incload_assets.load.load import LoadReport
 from incload_assets.load.revision import Revision, revise
 from incload_assets.load.undo import undo_window
 from incload_assets.load.undo_plan import Undo
+from incload_assets.platform.errors import CannotUndo, IncrementalLoadError, ReconciliationFailed
 from incload_assets.progress.audit import AuditEntry
 from incload_assets.progress.audit import record as into_audit
-from resources.errors import CannotUndo, IncrementalLoadError, ReconciliationFailed
 
 RECONCILIATION = "the reconciliation"
 """The actor where a failed reconciliation holds or undoes."""

@@ -6,10 +6,10 @@ from pyspark.sql import functions as F
 from incload_assets.change_log.payloads import is_expired, keeps_payload
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
-from incload_assets.ingest.protect import is_kept_protected, protected_records
+from incload_assets.platform.errors import SourceUnreadable
+from incload_assets.platform.wording import several
+from incload_assets.protection.protect import is_kept_protected, protected_records
 from incload_assets.sources.files.csv import UNPARSED
-from resources.errors import SourceUnreadable
-from resources.wording import several
 
 
 def fields_of_payloads(table: Table) -> list[str]:

@@ -14,15 +14,15 @@ from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
-from incload_assets.delta.sql import combined
 from incload_assets.ingest.carry_over import replaced_rows
 from incload_assets.ingest.facts import Facts, facts_of
 from incload_assets.ingest.full_extracts import extracts_of, marks_of
 from incload_assets.ingest.ingestion import Ingestion
 from incload_assets.load.revision import Revision
+from incload_assets.platform.errors import DeclarationError, IncrementalLoadError
+from incload_assets.platform.sql import combined
+from incload_assets.platform.wording import several
 from incload_assets.writes.strategy import strategy_of
-from resources.errors import DeclarationError, IncrementalLoadError
-from resources.wording import several
 
 
 def present_landing(revision: Revision, *, rule: str) -> WindowRecord:

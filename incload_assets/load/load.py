@@ -14,7 +14,6 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.read_view import ReadView
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.window import Window
-from incload_assets.delta.sql import col
 from incload_assets.ingest.ingest import ingest
 from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
 from incload_assets.load.apply import Applied, apply_changes
@@ -24,17 +23,18 @@ from incload_assets.load.placement import refuse_misplaced
 from incload_assets.load.range_fences import call_off_ingestions, call_off_merges, not_merged
 from incload_assets.load.reconcile import Evidence
 from incload_assets.load.tables import ensure_tables
-from incload_assets.progress.checkpoint import NOTHING_KNOWN, Checkpoint
-from incload_assets.writes.merge_into import app_id
-from incload_assets.writes.plan import Merged
-from incload_assets.writes.strategy import strategy_of
-from resources.errors import (
+from incload_assets.platform.errors import (
     ReconciliationFailed,
     SourceChanged,
     SourceUnreadable,
     StoredFileLost,
     WindowHeld,
 )
+from incload_assets.platform.sql import col
+from incload_assets.progress.checkpoint import NOTHING_KNOWN, Checkpoint
+from incload_assets.writes.merge_into import app_id
+from incload_assets.writes.plan import Merged
+from incload_assets.writes.strategy import strategy_of
 
 INGESTIONS = 5
 IfHeld = Literal["refuse", "complete", "release"]

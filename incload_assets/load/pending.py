@@ -7,9 +7,9 @@ import dagster as dg
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.load.range_fences import not_merged
+from incload_assets.platform.lake import Lake
 from incload_assets.progress.progress import WindowProgress, progress_of
 from incload_assets.progress.undone import undone_windows, with_undone
-from resources.lake import Lake
 
 
 def is_pending(window: WindowProgress) -> bool:

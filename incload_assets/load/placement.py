@@ -1,4 +1,4 @@
-"""Checks before a load writes anything: the table is one of ours, and its windows hold what the declaration says."""
+"""Checks before a load writes: incload made this table, and its rows are in the windows the declaration names."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,8 +6,8 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.window_records import ingested_windows, window_records_of
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.window import Window, known_windows
-from resources.errors import SchemaMismatch
-from resources.lake import data_files, rows_of
+from incload_assets.platform.errors import SchemaMismatch
+from incload_assets.platform.lake import data_files, rows_of
 
 
 def refuse_misplaced(load: LoadContext, windows: Sequence[Window]) -> None:
@@ -49,7 +49,7 @@ def refuse_foreign(load: LoadContext) -> None:
             raise SchemaMismatch(
                 f"{name}: the adoption of {load.uri} ({adopted}) is not complete, or the table was replaced since",
                 rule="loads begin when all rows that a table had before are in its change log, and in the table",
-                remedy=f"incload adopt {name}, which goes on where it was interrupted, and restores adopted rows",
+                remedy=f"run `incload adopt {name}` again: it resumes, and restores the rows already adopted",
             )
         return
     files = None if table is None else data_files(table)

@@ -27,7 +27,7 @@ from incload_assets.load.load import LoadReport, report_of
 from incload_assets.load.placement import refuse_misplaced
 from incload_assets.load.range_fences import FIRST_INGESTION, range_app_id
 from incload_assets.load.tables import ensure_tables
-from resources.errors import SourceUnreadable
+from incload_assets.platform.errors import SourceUnreadable
 
 BYTES_AT_ONCE = 256 * 2**20
 

@@ -9,9 +9,9 @@ from pyspark.sql import functions as F
 
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.read_view import ReadView
-from incload_assets.delta.sql import col
+from incload_assets.platform.errors import ReconciliationFailed
+from incload_assets.platform.sql import col
 from incload_assets.writes.plan import HASHES, NUMBERS, MergePlan
-from resources.errors import ReconciliationFailed
 
 BINS = ("applied", "stale", "duplicate", "waiting", "removed", "quarantined", "skipped", "erased")
 RARE = ("waiting", "removed", "skipped", "erased")

@@ -19,7 +19,6 @@ from pyspark.sql import functions as F
 from incload_assets.change_log.change import DELETE, REJECTED, TRUNCATE, UPSERTS
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.decisions import corrected_at
-from incload_assets.change_log.erasures import deny_list_of
 from incload_assets.change_log.payloads import keeps_payload, payloads_read_at
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
@@ -34,8 +33,9 @@ from incload_assets.load.landing_again import check_count, present_landing, reco
 from incload_assets.load.load import LoadReport
 from incload_assets.load.placement import refuse_misplaced
 from incload_assets.load.revision import Revision, revise_and_merge
-from resources.errors import SourceUnreadable
-from resources.wording import several
+from incload_assets.platform.errors import SourceUnreadable
+from incload_assets.platform.wording import several
+from incload_assets.protection.erasures import deny_list_of
 
 
 def unreplayable(table: Table) -> str:
@@ -54,7 +54,7 @@ def refuse_unreplayable(table: Table) -> None:
     if why := unreplayable(table):
         raise SourceUnreadable(
             f"{table.name}: its rejected rows cannot be judged again: {why}",
-            rule="a replay parses the payloads of rejected rows, and never guesses what they do not tell",
+            rule="a replay uses only what the payloads of rejected rows keep; it never guesses missing values",
             remedy=f"load their windows from the source: incload load {table.name} --partitions KEYS",
         )
 

@@ -26,8 +26,8 @@ from incload_assets.load.compacted import hold_off
 from incload_assets.load.load import LoadReport, report_of
 from incload_assets.load.range_fences import call_off_ingestions, call_off_merges
 from incload_assets.load.tables import ensure_tables
+from incload_assets.platform.errors import ConcurrentLoad
 from incload_assets.writes.merge_into import app_id
-from resources.errors import ConcurrentLoad
 
 ATTEMPTS = 5
 

@@ -14,13 +14,13 @@ from incload_assets.change_log.change import UPSERTS
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.rewrite import rewrite_log
+from incload_assets.contract.adaptation import Stored
 from incload_assets.declaration.contract_of import WINDOWS, adaptation_of, stored_as
-from incload_assets.delta.differences import Stored
 from incload_assets.delta.tables import Adapted, as_wider, ensure_table, schema_of
 from incload_assets.load.closing import refuse_unfinished
 from incload_assets.load.placement import refuse_foreign
+from incload_assets.platform.errors import ConcurrentLoad, IncrementalLoadError
 from incload_assets.progress.audit import AuditEntry, record
-from resources.errors import ConcurrentLoad, IncrementalLoadError
 
 UNSET = "_unset"
 """The log's column with the names of the columns that a change leaves as they are."""

@@ -12,7 +12,6 @@ from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import REJECTED, REPLACED
 from incload_assets.change_log.context import LoadContext
-from incload_assets.change_log.erasures import deny_list_of
 from incload_assets.change_log.former import FormerLanding, FormerLandings
 from incload_assets.change_log.window_records import WITHDRAWN, Hold, WindowRecord
 from incload_assets.declaration import window as windows
@@ -25,7 +24,8 @@ from incload_assets.ingest.facts import facts_of
 from incload_assets.load.load import LoadReport
 from incload_assets.load.revision import Revision, revise_and_merge
 from incload_assets.load.undo_plan import Undo, return_of
-from resources.wording import several
+from incload_assets.platform.wording import several
+from incload_assets.protection.erasures import deny_list_of
 
 
 def undo_window(load: LoadContext, window: Window, undo: Undo) -> LoadReport:

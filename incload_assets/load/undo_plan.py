@@ -9,8 +9,8 @@ from incload_assets.change_log.former import FormerLanding, FormerLandings
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.table import Table
-from resources.errors import CannotUndo
-from resources.lake import Lake
+from incload_assets.platform.errors import CannotUndo
+from incload_assets.platform.lake import Lake
 
 LAST = "last"
 SHORTEST_RUN_ID = 6

@@ -19,15 +19,15 @@ from deltalake import DeltaTable
 from pyspark.errors import PySparkException
 
 from incload_assets.change_log.context import LoadContext
-from incload_assets.change_log.person_keys import compact_keys
 from incload_assets.declaration.table import Table
 from incload_assets.delta.counts import Counts
 from incload_assets.delta.session import settings
-from incload_assets.delta.sql import literal, quoted
 from incload_assets.delta.tables import lost_the_race
 from incload_assets.maintenance.jobs import MaintenanceJob
-from resources.lake import data_files
-from resources.wording import several
+from incload_assets.platform.lake import data_files
+from incload_assets.platform.sql import literal, quoted
+from incload_assets.platform.wording import several
+from incload_assets.protection.person_keys import compact_keys
 
 SMALL_BYTES, TARGET_BYTES = 16 * 2**20, 128 * 2**20
 """Files smaller than the first are combined into files of about the second."""

@@ -33,15 +33,15 @@ from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.delta.fences import fenced
-from incload_assets.delta.sql import literal
 from incload_assets.delta.tables import lost_the_race
 from incload_assets.load.compacted import compaction_app_id
 from incload_assets.load.tables import ensure_log
 from incload_assets.maintenance.jobs import MaintenanceJob
+from incload_assets.platform.errors import ConcurrentLoad
+from incload_assets.platform.sql import literal
+from incload_assets.platform.wording import several
 from incload_assets.progress.checkpoint import at_rest
 from incload_assets.writes.strategy import strategy_of
-from resources.errors import ConcurrentLoad
-from resources.wording import several
 
 AtRest = Callable[[Collection[str]], Mapping[str, str]]
 """A function from partition keys to checkpointed fingerprints, for keys that no run is loading or failed to load since.

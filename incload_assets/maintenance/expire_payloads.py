@@ -41,13 +41,13 @@ from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
 from incload_assets.delta.counts import Counts
 from incload_assets.delta.data_files import MAX_FILES, MAX_PARTITIONS, parquet_files
-from incload_assets.delta.sql import union_of
 from incload_assets.maintenance.jobs import MaintenanceJob
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.lake import bytes_of, data_files
+from incload_assets.platform.settings import current_settings
+from incload_assets.platform.sql import union_of
+from incload_assets.platform.wording import several
 from incload_assets.progress.audit_expiry import expire_audit
-from resources.errors import IncrementalLoadError
-from resources.lake import bytes_of, data_files
-from resources.settings import current_settings
-from resources.wording import several
 
 CORRECTED_KINDS = (*UPSERTS, DELETE, TRUNCATE)
 """Kinds of rows that keep a payload if people have corrected them."""

@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import dagster as dg
-from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition  # has no public name
 from pydantic import Field
 
 from incload_assets.declaration.table import Table, every_table
 from incload_assets.load.faults import Faults
+from incload_assets.platform.dagster_private import UnresolvedAssetJobDefinition
+from incload_assets.platform.failures import translate
 from incload_assets.progress.confirmed import confirm_field, expect_confirmed, is_by_hand, named
 from incload_assets.progress.run_tags import UPKEEP
-from resources.failures import translate
 
 ALL = "all tables"
 """The confirmation of a job for all tables."""

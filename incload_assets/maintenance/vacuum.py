@@ -24,9 +24,9 @@ from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
 from incload_assets.delta.counts import Counts
 from incload_assets.delta.session import settings
-from incload_assets.delta.sql import literal
 from incload_assets.maintenance.jobs import MaintenanceJob
-from resources.errors import DeclarationError
+from incload_assets.platform.errors import DeclarationError
+from incload_assets.platform.sql import literal
 
 SHORTEST = timedelta(days=1)
 """The shortest retention allowed; no load takes that long."""

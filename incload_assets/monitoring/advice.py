@@ -10,12 +10,12 @@ from statistics import median
 import dagster as dg
 
 from incload_assets.declaration.table import Table
+from incload_assets.platform.lake import Lake, bytes_of, data_files
+from incload_assets.platform.wording import several
 from incload_assets.progress.status import rows_of
 from incload_assets.writes.full_reload import FullReload
 from incload_assets.writes.merge import Merge
 from incload_assets.writes.snapshot import Snapshot
-from resources.lake import Lake, bytes_of, data_files
-from resources.wording import several
 
 LOADS = 30
 """The number of recent loads that are considered."""

@@ -17,10 +17,10 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from pydantic import SecretStr
 
-from resources.errors import IncrementalLoadError
-from resources.failures import masked
-from resources.secret_store import resolved
-from resources.settings import Settings
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.failures import masked
+from incload_assets.platform.secret_store import resolved
+from incload_assets.platform.settings import Settings
 
 State = Literal["late", "failed", "repaired"]
 LIMIT_SECONDS = 5.0

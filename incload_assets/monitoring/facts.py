@@ -8,26 +8,29 @@ from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
-from dagster._core.definitions.run_request import InstigatorType  # these have no public names
-from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
-from dagster._core.scheduler.instigation import InstigatorState
-from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
 
 from incload_assets.checks.registry import check_names
 from incload_assets.declaration.table import Table
+from incload_assets.history.load_row import LoadRow
+from incload_assets.history.loads_table import LoadsTable
+from incload_assets.history.sums import sums_at
 from incload_assets.load.faults import unreadable_of_lake, unreadable_tables
 from incload_assets.monitoring.due_windows import window_length
-from incload_assets.monitoring.load_row import LoadRow
-from incload_assets.monitoring.loads_table import LoadsTable
-from incload_assets.monitoring.sums import sums_at
+from incload_assets.platform.dagster_private import (
+    IN_PROGRESS_RUN_STATUSES,
+    BulkActionsFilter,
+    BulkActionStatus,
+    InstigatorState,
+    InstigatorType,
+)
+from incload_assets.platform.failures import masked
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import current_settings
 from incload_assets.progress.observed import Observed, observed_in, source_sensor_name
 from incload_assets.progress.pause import Pause, pauses
 from incload_assets.progress.request import Request
 from incload_assets.progress.silence import ALL, silence_of, silences
 from incload_assets.progress.verdicts import last_verdict, seen_at, verdict_at
-from resources.failures import masked
-from resources.lake import Lake
-from resources.settings import current_settings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,12 +8,12 @@ from typing import Literal
 import dagster as dg
 
 from incload_assets.declaration.slo import Criticality
+from incload_assets.history.load_row import COUNTS, PHASES
+from incload_assets.history.sums import COLLECTED_WITHIN
 from incload_assets.monitoring.due_windows import count_due
 from incload_assets.monitoring.facts import Facts, TableFacts
-from incload_assets.monitoring.load_row import COUNTS, PHASES
 from incload_assets.monitoring.period import Period, period_of
 from incload_assets.monitoring.slis import INDICATORS, QUANTILES, burnt, quantile, slis_with_target
-from incload_assets.monitoring.sums import COLLECTED_WITHIN
 from incload_assets.sources.upstream.tables import Tables
 
 Kind = Literal["gauge", "counter"]

@@ -13,7 +13,7 @@ from typing import Any
 
 from incload_assets.monitoring.channels import Notice
 from incload_assets.monitoring.facts import Check, Watch
-from resources.wording import spoken
+from incload_assets.platform.wording import spoken
 
 SETTLES = timedelta(minutes=2)
 """How long a table has to be late, or windows to wait for a person, before it is told."""

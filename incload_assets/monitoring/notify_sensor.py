@@ -14,12 +14,12 @@ from incload_assets.declaration.window import now
 from incload_assets.monitoring.channels import Notice, Send, described
 from incload_assets.monitoring.facts import Watch, backfills, checks_now, watches
 from incload_assets.monitoring.notices import Seen, Told
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.page_addresses import address_of
+from incload_assets.platform.wording import several
 from incload_assets.progress.observed import source_sensor_name
 from incload_assets.progress.pause import pauses
 from incload_assets.progress.silence import silence_of, silences
-from resources.lake import Lake
-from resources.page_addresses import address_of
-from resources.wording import several
 
 NAME = "notify"
 INTERVAL_SECONDS = 60
@@ -41,7 +41,7 @@ def notify_sensor(tables: Sequence[Table], channels: Mapping[str, Send], dashboa
         name=NAME,
         minimum_interval_seconds=INTERVAL_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"Tells {', '.join(channels)} when a table becomes late, fails for good or is repaired",
+        description=f"Notifies {', '.join(channels)} when a table becomes late, fails for good or is repaired",
         required_resource_keys={"lake"},
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:

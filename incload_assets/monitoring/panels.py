@@ -287,7 +287,7 @@ DEBUG = Dashboard(
             unit="s",
         ),
         Panel(
-            title="What became of the rows",
+            title="Rows by outcome",
             help="Rows read in the last 24 hours by bin: applied, stale, duplicate, quarantined.",
             query=_grown("incload_rows_total", by=("table", "kind")),
             shape="table",

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 
+from incload_assets.history.load_row import LoadRow
+from incload_assets.history.sums import COLLECTED_WITHIN
 from incload_assets.monitoring.due_windows import due_times
 from incload_assets.monitoring.facts import Check, TableFacts, Watch
-from incload_assets.monitoring.load_row import LoadRow
-from incload_assets.monitoring.sums import COLLECTED_WITHIN
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Literal
 
 from incload_assets.declaration.table import Table
+from incload_assets.history.sums import CHANGED
 from incload_assets.monitoring.facts import Check, TableFacts
 from incload_assets.monitoring.period import Period, period_of
-from incload_assets.monitoring.sums import CHANGED
 
 Unit = Literal["seconds", "share", "records", "rows", "bytes", "attempts", "price", "price/GB", "seconds/GB"]
 GB = 1e9

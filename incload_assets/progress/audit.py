@@ -21,9 +21,9 @@ import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
 from incload_assets.declaration import window as windows
-from resources.errors import ConcurrentLoad, IncrementalLoadError, LakeUnreadable, StoredFileLost
-from resources.lake import AUDIT_FOLDER, Lake
-from resources.lake_rows import rows_where
+from incload_assets.platform.errors import ConcurrentLoad, IncrementalLoadError, LakeUnreadable, StoredFileLost
+from incload_assets.platform.lake import AUDIT_FOLDER, Lake
+from incload_assets.platform.lake_rows import rows_where
 
 Action = Literal[
     "load",

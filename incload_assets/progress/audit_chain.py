@@ -19,9 +19,9 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.unreadable import unreadable
 from incload_assets.progress.audit import BEGINNING, SCHEMA, WRITER, Anchor, AuditEntry, anchor_in, audit_uri
-from resources.lake import Lake
-from resources.unreadable import unreadable
 
 _SEEN = "incload/audit"
 

@@ -21,10 +21,10 @@ from itertools import takewhile
 
 from deltalake.exceptions import CommitFailedError
 
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.lake import Lake
 from incload_assets.progress.audit import Anchor, AuditEntry, anchor_in, audit_uri, record
 from incload_assets.progress.audit_chain import chain_of
-from resources.errors import IncrementalLoadError
-from resources.lake import Lake
 
 FILES_KEPT = timedelta(days=7)
 """How long files with removed entries stay, for readers that have just opened the audit, and for a RESTORE."""

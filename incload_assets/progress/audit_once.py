@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import get_args
 
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.lake_rows import rows_where
 from incload_assets.progress.audit import ATTEMPTS, AuditEntry, append_after, audit_uri, last_entry, written_by_others
 from incload_assets.progress.request import RunAction
-from resources.lake import Lake
-from resources.lake_rows import rows_where
 
 
 def record_once(lake: Lake, entries: Iterable[AuditEntry]) -> int:

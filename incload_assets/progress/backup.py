@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 import dagster as dg
 
-from resources.errors import IncrementalLoadError
+from incload_assets.platform.errors import IncrementalLoadError
 
 KEPT = 14
 """The number of backups that are kept, by default: two weeks of nights."""

@@ -6,9 +6,9 @@ from datetime import datetime
 from functools import cache
 
 import dagster as dg
-from dagster._core.storage.dagster_run import RunsFilter  # the public name has no filter on update time
 
 from incload_assets.declaration.window import known_windows
+from incload_assets.platform.dagster_private import RunsFilter
 from incload_assets.progress.request import Request
 from incload_assets.progress.run_tags import LOADS_NOTHING
 

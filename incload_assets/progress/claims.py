@@ -8,9 +8,9 @@ ends no other pause; ``incload resume`` ends all of a table.
 from datetime import UTC, datetime
 
 from incload_assets.declaration.window import now
+from incload_assets.platform.lake import Lake
 from incload_assets.progress.audit import ATTEMPTS, AuditEntry, append_after, last_entry, written_by_others
 from incload_assets.progress.pause import HOLDER, UNTIL, Pause, pause_by, pauses_in_force
-from resources.lake import Lake
 
 
 def claim(

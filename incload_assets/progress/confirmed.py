@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import dagster as dg
-from dagster._core.storage.tags import SCHEDULE_NAME_TAG  # has no public name
 from pydantic import Field
 
-from resources.errors import IncrementalLoadError
+from incload_assets.platform.dagster_private import SCHEDULE_NAME_TAG
+from incload_assets.platform.errors import IncrementalLoadError
 
 T = TypeVar("T")
 RULE = "what cannot be taken back is confirmed by a person first; nothing was changed"

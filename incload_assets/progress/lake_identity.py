@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 import dagster as dg
 
 from incload_assets.declaration.table import Table
-from resources.errors import LakeMistaken
-from resources.lake import Lake
+from incload_assets.platform.errors import LakeMistaken
+from incload_assets.platform.lake import Lake
 
 _REMEMBERED = "incload/lake of "
 

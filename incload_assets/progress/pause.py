@@ -16,10 +16,10 @@ from threading import Lock
 from deltalake import DeltaTable
 
 from incload_assets.declaration.window import now
+from incload_assets.platform.errors import IncrementalLoadError, TablePaused
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.lake_rows import rows_where
 from incload_assets.progress.audit import DAMAGED, Action, AuditEntry, audit_uri, record
-from resources.errors import IncrementalLoadError, TablePaused
-from resources.lake import Lake
-from resources.lake_rows import rows_where
 
 _VERBS = {"pause": "paused", "silence": "silenced"}
 _ENDS = {"resume": "pause", "unsilence": "silence"}
@@ -121,7 +121,7 @@ def expect_not_paused(lake: Lake, table_name: str) -> None:
     if (found := pause_of(lake, table_name)) is not None:
         raise TablePaused(
             f"{table_name} is {found}",
-            rule="a paused table is not loaded, by hand neither",
+            rule="a paused table is not loaded, not even by hand",
             remedy=f"wait, or incload resume {table_name}",
         )
 

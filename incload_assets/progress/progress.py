@@ -6,16 +6,16 @@ from datetime import datetime
 from typing import Literal, get_args
 
 import dagster as dg
-from dagster._core.storage.partition_status_cache import AssetPartitionStatus  # status by partition has no public type
 
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.source import DetectRequest, Position
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window, window_between
+from incload_assets.platform.dagster_private import AssetPartitionStatus
+from incload_assets.platform.lake import Lake
 from incload_assets.progress.checkpoint import fingerprints_of
 from incload_assets.progress.run_tags import FAILURE_TAG, own_tag
-from resources.lake import Lake
 
 Status = Literal["loaded", "missing", "failed", "drifted", "in_progress", "waiting", "held"]
 STATUSES: tuple[Status, ...] = get_args(Status)

@@ -19,10 +19,10 @@ from incload_assets.change_log.source_schema import NO_VALUE, SIZE, WindowSchema
 from incload_assets.contract.contract import shown_type
 from incload_assets.contract.literals import INTEGERS
 from incload_assets.contract.nested_json import holds_struct
+from incload_assets.contract.wider_types import holds_text
 from incload_assets.declaration.contract_of import adaptation_of
 from incload_assets.declaration.table import Table
-from incload_assets.delta.wider_types import holds_text
-from resources.lake import Lake
+from incload_assets.platform.lake import Lake
 
 What = Literal["unknown field", "declared since", "refused type"]
 Known = Mapping[str, tuple[str, WindowSchema]]

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from incload_assets.declaration.window import now
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.lake import Lake
 from incload_assets.progress.audit import AuditEntry, record
 from incload_assets.progress.pause import Pause, begin, pauses_in_force, pauses_to_show
-from resources.errors import IncrementalLoadError
-from resources.lake import Lake
 
 ALL = ""
 """The table of a silence of all tables."""

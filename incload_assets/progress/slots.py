@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import dagster as dg
-from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES  # has no public name
 
+from incload_assets.platform.dagster_private import IN_PROGRESS_RUN_STATUSES
 from incload_assets.progress.process import gone
 from incload_assets.progress.request import Request
 from incload_assets.progress.run_tags import PROCESS_TAG, own_tag

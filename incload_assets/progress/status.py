@@ -11,12 +11,12 @@ from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.eras import Era
 from incload_assets.declaration.table import Table
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.wording import several
 from incload_assets.progress.lateness import lateness_of
 from incload_assets.progress.pause import pauses
 from incload_assets.progress.progress import STATUSES, progress_from, source_state
 from incload_assets.progress.undone import undone_windows, with_undone
-from resources.lake import Lake
-from resources.wording import several
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,9 +18,9 @@ import dagster as dg
 from deltalake import DeltaTable
 
 from incload_assets.declaration.table import Table
+from incload_assets.platform.lake import Lake
 from incload_assets.progress.progress import WindowProgress
 from incload_assets.progress.verdicts import last_finding
-from resources.lake import Lake
 
 CHECK = "rollback"
 """The check whose last result stores the history read so far."""

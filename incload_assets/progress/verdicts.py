@@ -5,10 +5,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
-from dagster._core.storage.asset_check_execution_record import (  # has no public name
-    AssetCheckExecutionRecord,
-    AssetCheckExecutionRecordStatus,
-)
+
+from incload_assets.platform.dagster_private import AssetCheckExecutionRecord, AssetCheckExecutionRecordStatus
 
 AT = "evaluated_at"
 """Metadata: the time of the observation behind a result, ISO 8601."""

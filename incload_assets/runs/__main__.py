@@ -3,8 +3,8 @@
 from contextlib import suppress
 from pathlib import Path
 
+from incload_assets.platform.settings import Settings
 from incload_assets.runs.warm_servers import ColdRun, code_locations, start
-from resources.settings import Settings
 
 if __name__ == "__main__":
     with suppress(ColdRun):  # the first run reports the reason

@@ -6,11 +6,9 @@ from importlib.util import find_spec
 from typing import Any
 
 from alembic.script import ScriptDirectory
-from dagster._core.storage import sql
-from dagster._core.storage.event_log.sqlite import sqlite_event_log
-from dagster._core.storage.runs.sqlite import sqlite_run_storage
-from dagster._core.storage.schedules.sqlite import sqlite_schedule_storage
 from sqlalchemy import Engine, create_engine
+
+from incload_assets.platform.dagster_private import sqlite_storages
 
 
 class _Migrations:
@@ -25,8 +23,9 @@ def keep() -> None:
     - Dagster reads its migrations, some 90 modules, for the name of the last one when it first opens a file.
     - PySpark tries to import IPython in most calls, and Python does not cache failed imports.
     """
+    sql, storages = sqlite_storages()
     vars(sql)["ScriptDirectory"] = _Migrations
-    for storage in (sqlite_event_log, sqlite_run_storage, sqlite_schedule_storage):
+    for storage in storages:
         vars(storage)["create_engine"] = _engines()
         _Migrations.from_config(sql.get_alembic_config(storage.__file__)).as_revision_number("head")
     if find_spec("IPython") is None:

@@ -9,8 +9,8 @@ import threading
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
-from resources.local_servers import command_socket
-from resources.local_servers.command_socket import Command
+from incload_assets.platform.local_servers import command_socket
+from incload_assets.platform.local_servers.command_socket import Command
 
 _ANSWER_SECONDS = 2.0
 CONNECTION = 3

@@ -9,17 +9,23 @@ import time
 from typing import Any
 
 from dagster import DagsterRun
-from dagster._core.launcher import CheckRunHealthResult, DefaultRunLauncher, LaunchRunContext, WorkerStatus
-from dagster._core.remote_origin import GrpcServerCodeLocationOrigin, ManagedGrpcPythonEnvCodeLocationOrigin
-from dagster._core.storage.tags import GRPC_INFO_TAG
-from dagster._grpc.types import ExecuteRunArgs
-from dagster._serdes import serialize_value
 
+from incload_assets.platform.dagster_private import (
+    GRPC_INFO_TAG,
+    CheckRunHealthResult,
+    DefaultRunLauncher,
+    ExecuteRunArgs,
+    GrpcServerCodeLocationOrigin,
+    LaunchRunContext,
+    ManagedGrpcPythonEnvCodeLocationOrigin,
+    WorkerStatus,
+    serialize_value,
+)
+from incload_assets.platform.local_servers.supervisor import Record
+from incload_assets.platform.settings import Settings
 from incload_assets.progress.process import gone
 from incload_assets.progress.run_tags import PROCESS_TAG, own_tag
 from incload_assets.runs.warm_servers import ColdRun, start
-from resources.local_servers.supervisor import Record
-from resources.settings import Settings
 
 _ANSWER_SECONDS = 20.0
 _MARK_SECONDS = 5.0

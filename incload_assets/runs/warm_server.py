@@ -27,24 +27,27 @@ from importlib import import_module
 from pathlib import Path
 
 from dagster import DagsterInstance, DagsterRunStatus
-from dagster._cli.api import execute_run_command
-from dagster._core.definitions.reconstruct import ReconstructableRepository
-from dagster._grpc.types import ExecuteRunArgs
-from dagster._serdes import deserialize_value
-from dagster._utils import get_run_crash_explanation
 from dotenv import dotenv_values
 
+from incload_assets.platform.dagster_private import (
+    ExecuteRunArgs,
+    ReconstructableRepository,
+    deserialize_value,
+    execute_run,
+    get_run_crash_explanation,
+)
+from incload_assets.platform.local_servers.command_socket import Command
+from incload_assets.platform.local_servers.files import read_facts, write_facts
+from incload_assets.platform.local_servers.locks import exclusive
+from incload_assets.platform.local_servers.supervisor import Record, SupervisedFolder
 from incload_assets.progress.process import process_tags
 from incload_assets.runs import warm_commands
 from incload_assets.runs.kept import keep
 from incload_assets.runs.loaded_code import LoadedCode
-from resources.local_servers.command_socket import Command
-from resources.local_servers.files import read_facts, write_facts
-from resources.local_servers.locks import exclusive
-from resources.local_servers.supervisor import Record, SupervisedFolder
 
 FIRST_USED = (
     "confluent_kafka.admin",
+    "dagster._cli.api",
     "dagster._core.execution.plan.active",
     "dagster._core.executor.in_process",
     "dagster._core.instance.factory",
@@ -265,7 +268,7 @@ def _execute(request: Request) -> None:
     # by this process and not by the launcher: concurrent writers of a run overwrite each other's tags
     with DagsterInstance.from_ref(arguments.instance_ref) as instance:
         instance.add_run_tags(arguments.run_id, process_tags(arguments.run_id))
-    execute_run_command.main([request.run], standalone_mode=False)
+    execute_run(request.run)
 
 
 def _report_death(run: str, pid: int, exit_code: int) -> None:

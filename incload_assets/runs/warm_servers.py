@@ -7,15 +7,17 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from dagster._core.code_pointer import CodePointer, ModuleCodePointer
-from dagster._core.definitions.reconstruct import ReconstructableRepository
-from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin
-from dagster._core.workspace.load import location_origins_from_yaml_paths
-from dagster._serdes import serialize_value
-
-from resources.local_servers.on_demand import OnDemand
-from resources.local_servers.supervisor import Record, SupervisedFolder
-from resources.settings import Settings
+from incload_assets.platform.dagster_private import (
+    CodePointer,
+    ManagedGrpcPythonEnvCodeLocationOrigin,
+    ModuleCodePointer,
+    ReconstructableRepository,
+    location_origins_from_yaml_paths,
+    serialize_value,
+)
+from incload_assets.platform.local_servers.on_demand import OnDemand
+from incload_assets.platform.local_servers.supervisor import Record, SupervisedFolder
+from incload_assets.platform.settings import Settings
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 20.0

@@ -19,11 +19,11 @@ from incload_assets.declaration.declare import declare
 from incload_assets.declaration.table import Declaration, Quarantine
 from incload_assets.declaration.window import window_of
 from incload_assets.load.load import load_window
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.resource import open_session
 from incload_assets.sources.files.files import Files
 from incload_assets.writes.merge import Merge
-from resources.lake import Lake
-from resources.settings import Settings
-from resources.spark.resource import open_session
 
 _WINDOW = "2026-01-01"
 _DAYS = dg.DailyPartitionsDefinition(_WINDOW)

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from incload_assets.declaration.window import now
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.local_servers.locks import exclusive
+from incload_assets.platform.settings import Settings
 from incload_assets.shop.calendar import PLATFORM_AFTER, midnight
 from incload_assets.shop.landing import replace_file
-from resources.errors import IncrementalLoadError
-from resources.local_servers.locks import exclusive
-from resources.settings import Settings
 
 _OPENED_BEFORE_TODAY = timedelta(days=7)
 _OPENING_PATIENCE = timedelta(seconds=30)

@@ -2,12 +2,12 @@
 
 from datetime import datetime
 
+from incload_assets.platform.databases import Database, provide
+from incload_assets.platform.samples.database import find_or_start
+from incload_assets.platform.settings import Settings
 from incload_assets.shop.calendar import Calendar
 from incload_assets.shop.prices import prices
 from incload_assets.sources.postgres.errors import looking
-from resources.databases import Database, provide
-from resources.samples.database import find_or_start
-from resources.settings import Settings
 
 DATABASE = "sample_shop"
 """The database's name, for ``INCLOAD_DATABASE_SAMPLE_SHOP_URL`` etc.; if unset, a server is started on demand."""

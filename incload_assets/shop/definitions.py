@@ -7,11 +7,11 @@ from datetime import timedelta
 import dagster as dg
 from pydantic import Field
 
+from incload_assets.platform.settings import Settings
 from incload_assets.progress.run_tags import LOADS_NOTHING, PRIORITY_TAG
 from incload_assets.shop.drift import drift_schedule, edit_prices_by_hand
 from incload_assets.shop.shop import Advance, Shop
 from incload_assets.shop.stream import TOPIC
-from resources.settings import Settings
 
 _DAY = timedelta(days=1)
 _UNFINISHED = [

@@ -3,11 +3,11 @@
 import dagster as dg
 from pyspark.sql import SparkSession
 
-from incload_assets.delta.sql import literal
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.resource import SparkResource
+from incload_assets.platform.sql import literal
 from incload_assets.progress.run_tags import PRIORITY_TAG, UPKEEP
-from resources.lake import Lake
-from resources.settings import Settings
-from resources.spark.resource import SparkResource
 
 TABLE = "prices"
 CRON = "40 1 * * *"

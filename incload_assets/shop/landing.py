@@ -7,10 +7,10 @@ from pathlib import Path
 from botocore import exceptions as boto
 from fsspec.exceptions import FSTimeoutError
 
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.object_store import is_s3
 from incload_assets.sources.files.storage import store_of
 from incload_assets.sources.files.template import absolute
-from resources.errors import IncrementalLoadError
-from resources.object_store import is_s3
 
 
 def write_file(root: str, path: str, content: bytes) -> None:

@@ -7,6 +7,8 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from incload_assets.declaration.window import now as real_now
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.settings import Settings
 from incload_assets.shop.calendar import Calendar, midnight
 from incload_assets.shop.clock import Clock
 from incload_assets.shop.database import write_prices
@@ -15,8 +17,6 @@ from incload_assets.shop.landing import write_file
 from incload_assets.shop.plan import FEEDS, TOPICS, TradingPlan
 from incload_assets.shop.stream import TOPIC, send_web_events
 from incload_assets.shop.truth import Key, Truth, truth
-from resources.errors import IncrementalLoadError
-from resources.settings import Settings
 
 _DAY = timedelta(days=1)
 

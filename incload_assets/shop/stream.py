@@ -10,15 +10,15 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from incload_assets.platform.errors import SourceUnreadable
+from incload_assets.platform.kafka import REQUEST_SECONDS, KafkaCluster, provide
+from incload_assets.platform.samples.topics import find_or_start
+from incload_assets.platform.settings import Settings
 from incload_assets.shop.calendar import PLATFORM_AFTER, midnight
 from incload_assets.shop.feed import Record
 from incload_assets.shop.plan import TradingPlan
 from incload_assets.shop.web_events import WEB_EVENTS
 from incload_assets.sources.kafka.errors import client_error
-from resources.errors import SourceUnreadable
-from resources.kafka import REQUEST_SECONDS, KafkaCluster, provide
-from resources.samples.topics import find_or_start
-from resources.settings import Settings
 
 CLUSTER = "sample_shop"
 """The cluster's name, for ``INCLOAD_KAFKA_SAMPLE_SHOP_SERVERS`` etc.; if unset, a cluster is started on demand."""

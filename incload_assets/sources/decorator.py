@@ -9,7 +9,7 @@ from pyspark.sql import Column, SparkSession
 from incload_assets.declaration.own_fields import OwnField
 from incload_assets.declaration.source import Clock, DetectRequest, Position, RetentionMargin, Source, Survey
 from incload_assets.declaration.window import Window
-from resources.lake import Lake
+from incload_assets.platform.lake import Lake
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ from incload_assets.declaration.source import (
     Survey,
 )
 from incload_assets.declaration.window import Window
+from incload_assets.platform.errors import DeclarationError
 from incload_assets.sources.several_rows import NAME, PRIORITY, SEPARATOR, SourceRows, source_of, together
-from resources.errors import DeclarationError
 
 _NAME = r"[A-Za-z][A-Za-z0-9_-]*"
 

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from incload_assets.contract.contract import Contract
 from incload_assets.contract.conversion import bytes_faults, text_for
 from incload_assets.declaration.source import EXTRACTED_COLUMNS, PRESENT, SKIPPED
-from incload_assets.delta.sql import union_of
+from incload_assets.platform.sql import union_of
 
 NAME, PRIORITY, SEPARATOR = "source_name", "source_priority", ": "
 

@@ -11,11 +11,11 @@ from uuid import uuid4
 import fsspec
 from pyspark.sql import DataFrame, SparkSession
 
+from incload_assets.platform.object_store import is_s3
+from incload_assets.platform.settings import current_settings
 from incload_assets.sources.files.json import read_json
 from incload_assets.sources.files.storage import store_errors, store_of
 from incload_assets.sources.files.template import Template
-from resources.object_store import is_s3
-from resources.settings import current_settings
 
 FOLDER = "_staged"
 """Folder in the landing area; the underscore hides it from file templates."""

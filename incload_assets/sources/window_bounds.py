@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from incload_assets.declaration import window as windows
-from resources.errors import SourceUnavailable
-from resources.lake import Lake
+from incload_assets.platform.errors import SourceUnavailable
+from incload_assets.platform.lake import Lake
 
 Bound = Mapping[str, Any]
 """Place in the source, JSON-ready; its content is up to the source."""

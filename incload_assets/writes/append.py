@@ -14,7 +14,7 @@ from incload_assets.change_log.read_view import ReadView, near
 from incload_assets.contract.contract import Contract
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.table import Table
-from incload_assets.delta.sql import col, content_hash_sql, row_id_sql
+from incload_assets.platform.sql import col, content_hash_sql, row_id_sql
 from incload_assets.writes.merge_into import merge
 from incload_assets.writes.plan import Merged, MergePlan
 from incload_assets.writes.row_fold import ledger_of

@@ -26,7 +26,7 @@ from incload_assets.change_log.change import (
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.read_view import ReadView, near, of_keys
 from incload_assets.declaration.table import Table
-from incload_assets.delta.sql import all_of, any_of, col, content_hash_sql
+from incload_assets.platform.sql import all_of, any_of, col, content_hash_sql
 from incload_assets.writes.key_moves import Moves, links_of
 from incload_assets.writes.plan import PENDING, MergePlan, entry
 

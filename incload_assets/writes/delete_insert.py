@@ -16,11 +16,11 @@ from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.field_types import as_columns
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.table import Table
-from incload_assets.delta.sql import col, content_hash_sql
+from incload_assets.platform.errors import DeclarationError
+from incload_assets.platform.sql import col, content_hash_sql
 from incload_assets.writes.merge_into import merge
 from incload_assets.writes.plan import Merged, MergePlan, entry
 from incload_assets.writes.strategy import Strategy
-from resources.errors import DeclarationError
 
 
 @dataclass(frozen=True, kw_only=True)

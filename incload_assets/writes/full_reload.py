@@ -16,9 +16,9 @@ from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.field_types import Share
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
-from incload_assets.delta.sql import col
 from incload_assets.ingest.facts import Facts
 from incload_assets.ingest.ingestion import Ingestion
+from incload_assets.platform.sql import col
 from incload_assets.writes.plan import Merged, MergePlan, entry
 from incload_assets.writes.replace_where import content_plan, replace_content
 from incload_assets.writes.shrinkage import guard_shrinkage, ingested_windows

@@ -12,12 +12,12 @@ from incload_assets.contract.contract import Contract
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.field_types import as_columns
 from incload_assets.declaration.source import Source
-from incload_assets.delta.sql import quoted
+from incload_assets.platform.errors import DeclarationError
+from incload_assets.platform.sql import quoted
 from incload_assets.writes.merge_into import merge
 from incload_assets.writes.plan import Merged, MergePlan
 from incload_assets.writes.strategy import Strategy
 from incload_assets.writes.versions import VersionColumns, version_plan
-from resources.errors import DeclarationError
 
 
 @dataclass(frozen=True, kw_only=True)

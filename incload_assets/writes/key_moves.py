@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import DELETE, MOVED, UPSERTS, log_order, truncate_order
 from incload_assets.declaration.table import Table
-from incload_assets.delta.sql import col, union_of
+from incload_assets.platform.sql import col, union_of
 
 _INFERENCE = "spark.sql.constraintPropagation.enabled"
 

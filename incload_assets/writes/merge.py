@@ -19,17 +19,17 @@ from incload_assets.declaration.field_types import Share
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
-from incload_assets.delta.sql import any_of, col
 from incload_assets.ingest.facts import Facts
 from incload_assets.ingest.full_extracts import guard_snapshots
 from incload_assets.ingest.ingestion import Ingestion
+from incload_assets.platform.errors import DeclarationError
+from incload_assets.platform.sql import any_of, col
 from incload_assets.writes.column_fold import column_plan
 from incload_assets.writes.merge_into import merge
 from incload_assets.writes.plan import Merged, MergePlan
 from incload_assets.writes.replace_where import pays, rewrite
 from incload_assets.writes.row_fold import fold_plan
 from incload_assets.writes.strategy import Strategy
-from resources.errors import DeclarationError
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,9 +17,9 @@ from incload_assets.declaration.window import Window
 from incload_assets.declaration.write import BUCKET
 from incload_assets.delta.fences import fenced, move_fence
 from incload_assets.delta.session import CachedFrame, named, settings
-from incload_assets.delta.sql import literal, quoted
 from incload_assets.delta.tables import lost_the_race
 from incload_assets.delta.tuning import tune_merge
+from incload_assets.platform.sql import literal, quoted
 from incload_assets.writes.commit_notes import commit_note
 from incload_assets.writes.plan import PENDING, Merged, MergePlan
 

@@ -10,8 +10,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from incload_assets.declaration.table import Table
-from incload_assets.delta.sql import col
-from resources.errors import ContractViolation
+from incload_assets.platform.errors import ContractViolation
+from incload_assets.platform.sql import col
 
 _OVERFLOW = "a sum is beyond the type of column {}"
 

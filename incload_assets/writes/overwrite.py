@@ -17,11 +17,11 @@ from incload_assets.declaration.source import Source
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.declaration.window_rules import check_whole_days, inside_sql
-from incload_assets.delta.sql import col, literal, quoted
+from incload_assets.platform.errors import DeclarationError
+from incload_assets.platform.sql import col, literal, quoted
 from incload_assets.writes.plan import Merged, MergePlan
 from incload_assets.writes.replace_where import content_plan, replace_content
 from incload_assets.writes.strategy import Strategy
-from resources.errors import DeclarationError
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,8 +26,8 @@ from incload_assets.change_log.read_view import ReadView
 from incload_assets.declaration.layout import bucket_sql, touched_sql
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.write import BUCKET
-from incload_assets.delta.sql import col, row_id_sql
 from incload_assets.delta.tables import lost_the_race
+from incload_assets.platform.sql import col, row_id_sql
 from incload_assets.writes.commit_notes import commit_note
 from incload_assets.writes.merge_into import fence_number, matching_sql, merge
 from incload_assets.writes.plan import PENDING, Merged, MergePlan, entry

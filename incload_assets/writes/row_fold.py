@@ -30,7 +30,7 @@ from incload_assets.change_log.change import (
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.read_view import ReadView, near, of_keys, oldest_sql
 from incload_assets.declaration.table import Table
-from incload_assets.delta.sql import all_of, col
+from incload_assets.platform.sql import all_of, col
 from incload_assets.writes.plan import PENDING, UNKNOWN, MergePlan, entry
 
 KEPT_ROWS = 1_000_000

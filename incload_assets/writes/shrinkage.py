@@ -7,7 +7,7 @@ from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.window import Window
 from incload_assets.ingest.facts import Facts
 from incload_assets.ingest.ingestion import Ingestion
-from resources.errors import ContractViolation
+from incload_assets.platform.errors import ContractViolation
 
 
 def ingested_windows(load: LoadContext, log_version: int) -> list[Window]:

@@ -19,14 +19,14 @@ from incload_assets.declaration.source import Source
 from incload_assets.declaration.sql_conditions import columns_in, condition_of_a_row
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
-from incload_assets.delta.sql import col, content_hash_sql
 from incload_assets.ingest.facts import Facts
 from incload_assets.ingest.ingestion import Ingestion
+from incload_assets.platform.errors import DeclarationError
+from incload_assets.platform.sql import col, content_hash_sql
 from incload_assets.writes.merge_into import merge
 from incload_assets.writes.plan import PENDING, Merged, MergePlan, entry
 from incload_assets.writes.shrinkage import guard_shrinkage, ingested_windows
 from incload_assets.writes.strategy import Strategy
-from resources.errors import DeclarationError
 
 
 @dataclass(frozen=True, kw_only=True)

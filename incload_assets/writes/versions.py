@@ -25,7 +25,7 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.read_view import BROADCAST_ROWS, ReadView, oldest_sql
 from incload_assets.declaration.table import Table
 from incload_assets.delta.session import CachedFrame
-from incload_assets.delta.sql import col, content_hash_sql, quoted
+from incload_assets.platform.sql import col, content_hash_sql, quoted
 from incload_assets.writes.plan import PENDING, UNKNOWN, MergePlan, entry
 
 WORTH_HOLDING_BYTES = 16 * 2**20

@@ -17,10 +17,10 @@ from incload_assets.assets import Changes, Files, Fold, Merge, Overwrite, Upstre
 from incload_assets.assets.incremental import table_of
 from incload_assets.automation.source_sensor import look
 from incload_assets.code_location import incremental_definitions
-from resources.errors import DeclarationError
-from resources.lake import Lake
-from resources.settings import Settings
-from resources.spark.resource import SparkResource
+from incload_assets.platform.errors import DeclarationError
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.resource import SparkResource
 from tests.support.tables import DAYS, DatedItem, Item, StampedItem, day
 
 HOURS = dg.HourlyPartitionsDefinition("2026-01-01-00:00")

@@ -7,7 +7,7 @@ import dagster as dg
 import pytest
 
 from incload_assets.automation.source_sensor import look, run_requests
-from resources.settings import Settings
+from incload_assets.platform.settings import Settings
 from tests.support.guest_table import House, guest, house, key
 
 AT = datetime(2026, 1, 6, 12, tzinfo=UTC)

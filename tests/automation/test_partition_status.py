@@ -5,10 +5,10 @@ from datetime import timedelta
 import dagster as dg
 import pytest
 
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.resource import SparkResource
 from incload_assets.progress.checkpoint import DATA_VERSION_TAG
 from incload_assets.progress.run_tags import RANGE_END_TAG, RANGE_START_TAG
-from resources.settings import Settings
-from resources.spark.resource import SparkResource
 from tests.support.workshop import DAYS, Workshop, day
 
 

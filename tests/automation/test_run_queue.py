@@ -15,9 +15,9 @@ from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import PythonFileTarget
 from dagster._daemon.run_coordinator.queued_run_coordinator_daemon import QueuedRunCoordinatorDaemon
 
+from incload_assets.platform.settings import Settings
 from incload_assets.progress.run_tags import PROCESS_TAG, own_tag
 from incload_assets.runs.warm_servers import stop_warm_servers
-from resources.settings import Settings
 from tests.support.project_copy import PROJECT
 
 JOBS = """

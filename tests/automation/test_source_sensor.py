@@ -12,7 +12,7 @@ from incload_assets.assets import Freshness
 from incload_assets.automation.policy import plan
 from incload_assets.automation.source_sensor import look, run_requests
 from incload_assets.change_log.log import ChangeLog
-from resources.errors import SourceUnavailable
+from incload_assets.platform.errors import SourceUnavailable
 from tests.support.window_records import checkpoint
 from tests.support.workshop import Workshop, copied_tags, day, items_asset, partitions
 

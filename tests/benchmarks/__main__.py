@@ -21,7 +21,7 @@ import dagster as dg
 import psutil
 from rich.console import Console
 
-from resources.settings import Settings
+from incload_assets.platform.settings import Settings
 from tests.benchmarks.bench import SMALL, Sizes, bench
 from tests.benchmarks.pairs import Comparison
 from tests.benchmarks.report import Found, earlier, table, write

@@ -13,8 +13,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from resources.settings import Settings
-from resources.spark.resource import open_session
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.resource import open_session
 from tests.benchmarks.pairs import Comparison, compare
 
 

@@ -4,7 +4,7 @@ from pyspark.sql import DataFrame
 
 from incload_assets.assets import Changes, Files, Merge, incremental_asset
 from incload_assets.code_location import incremental_definitions
-from resources.settings import Settings
+from incload_assets.platform.settings import Settings
 from tests.benchmarks.items import WINDOWS
 from tests.support.tables import DatedItem
 

@@ -11,10 +11,10 @@ import re
 import sys
 from pathlib import Path
 
-from resources.settings import Settings
-from resources.spark import server as connect_server
-from resources.spark.resource import open_session
-from resources.spark.server_files import ServerFiles
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark import server as connect_server
+from incload_assets.platform.spark.resource import open_session
+from incload_assets.platform.spark.server_files import ServerFiles
 from tests.benchmarks.items import Items
 
 

@@ -13,7 +13,7 @@ from deltalake import DeltaTable, Schema
 from deltalake.transaction import AddAction
 
 from incload_assets.change_log.file_statistics import LONGEST_TEXT, statistics_of
-from resources.lake import data_files
+from incload_assets.platform.lake import data_files
 
 AT = datetime(2026, 1, 5, 10, 0, 0, 123_456, tzinfo=UTC)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from incload_assets.assets import Merge
-from resources.settings import Settings
-from resources.spark.resource import open_session
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.resource import open_session
 from tests.support.guest_table import guest, house, key
 
 

@@ -11,7 +11,7 @@ from incload_assets.assets import Quarantine
 from incload_assets.change_log.staged import FOLDER
 from incload_assets.ingest import ingest as landing
 from incload_assets.ingest.facts import Facts
-from resources.errors import ContractViolation
+from incload_assets.platform.errors import ContractViolation
 from tests.support.tables import DatedItem, GoodItem, Loaded, day, item, make
 
 

@@ -13,9 +13,9 @@ from incload_assets.assets import Changes
 from incload_assets.checks.clock import CHECK, clock
 from incload_assets.checks.observation import Observation
 from incload_assets.declaration.source import Clock
+from incload_assets.platform.errors import SourceUnavailable
+from incload_assets.platform.lake import Lake
 from incload_assets.progress.progress import SourceState
-from resources.errors import SourceUnavailable
-from resources.lake import Lake
 from tests.support.literal_source import LiteralSource
 from tests.support.tables import StampedItem, day, item, make
 

@@ -19,7 +19,7 @@ from incload_assets.assets import (
 from incload_assets.checks import LIGHT_CHECKS, checks_for
 from incload_assets.checks.registry import light_checks
 from incload_assets.code_location import incremental_definitions
-from resources.settings import Settings
+from incload_assets.platform.settings import Settings
 from tests.support.guest_table import guest, house, key
 from tests.support.tables import Item, declared
 

@@ -8,7 +8,7 @@ import dagster as dg
 from incload_assets.assets import Freshness
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.checks.freshness import freshness
-from resources.settings import Settings
+from incload_assets.platform.settings import Settings
 from tests.support.guest_table import NOON, guest, house, key
 from tests.support.window_records import checkpoint
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import dagster as dg
 
 from incload_assets.checks.gaps import gaps
-from resources.settings import Settings
+from incload_assets.platform.settings import Settings
 from tests.support.guest_table import guest, house, key
 
 

@@ -11,9 +11,9 @@ from incload_assets.checks.headroom import headroom
 from incload_assets.checks.observation import Observation
 from incload_assets.declaration.source import Position, RetentionMargin
 from incload_assets.declaration.window import Window
+from incload_assets.platform.errors import SourceUnreadable
+from incload_assets.platform.lake import Lake
 from incload_assets.progress.progress import SourceState, Status, WindowProgress
-from resources.errors import SourceUnreadable
-from resources.lake import Lake
 from tests.support.literal_source import LiteralSource
 from tests.support.tables import day, make
 

@@ -6,7 +6,7 @@ import dagster as dg
 
 from incload_assets.assets import Quarantine
 from incload_assets.checks.quarantine import quarantine
-from resources.settings import Settings
+from incload_assets.platform.settings import Settings
 from tests.support.guest_table import guest, house, key
 
 

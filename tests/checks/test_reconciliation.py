@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from incload_assets.checks.reconciliation import ReconciliationConfig, chosen_windows, first_verdict, reconciliation
-from incload_assets.delta.sql import content_hash_sql
-from resources.settings import Settings
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.sql import content_hash_sql
 from tests.support.guest_table import guest, house, key
 
 

@@ -10,7 +10,7 @@ import pytest
 from incload_assets.checks import reconciliation_schedules
 from incload_assets.checks.reconciliation_schedules import DEPTHS, run_requests
 from incload_assets.code_location import incremental_definitions
-from resources.settings import Settings
+from incload_assets.platform.settings import Settings
 from tests.support.guest_table import guest, house, key
 
 

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from incload_assets.automation.source_sensor import look as sensor_look
 from incload_assets.checks.rollback import REPAIR, rollback
 from incload_assets.declaration.window import now
+from incload_assets.platform.settings import Settings
 from incload_assets.progress.run_tags import RANGE_END_TAG, RANGE_START_TAG
-from resources.settings import Settings
 from tests.support.guest_table import House, guest, house, key
 
 

@@ -9,7 +9,7 @@ import pytest
 from incload_assets.assets import Evolution, Quarantine
 from incload_assets.checks import schema as module
 from incload_assets.checks.schema import schema
-from resources.settings import Settings
+from incload_assets.platform.settings import Settings
 from tests.support.guest_table import guest, house, key
 
 

@@ -7,8 +7,8 @@ import dagster as dg
 from incload_assets.checks.freshness import freshness
 from incload_assets.checks.gaps import gaps
 from incload_assets.checks.source_files import source_files
+from incload_assets.platform.settings import Settings
 from incload_assets.progress.status import table_status
-from resources.settings import Settings
 from tests.support.guest_table import NOON, guest, house, key
 
 

@@ -6,7 +6,7 @@ import dagster as dg
 from pyspark.sql import SparkSession
 
 from incload_assets.checks.uniqueness import uniqueness
-from resources.settings import Settings
+from incload_assets.platform.settings import Settings
 from tests.support.guest_table import guest, house, key
 
 

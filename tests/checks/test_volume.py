@@ -11,8 +11,8 @@ from incload_assets.checks.observation import Observation
 from incload_assets.checks.volume import Expected, expected_rows, volume
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.window import Window, window_of
+from incload_assets.platform.settings import Settings
 from incload_assets.progress.progress import SourceState, progress_from
-from resources.settings import Settings
 from tests.support.guest_table import House, house
 
 MONDAY = datetime(2026, 1, 5, tzinfo=UTC)

@@ -13,9 +13,9 @@ from incload_assets.assets import run
 from incload_assets.automation.repairs import with_repairs
 from incload_assets.checks import LIGHT_CHECKS, TABLE_CHECKS, check_names, checks_for, reconciliation
 from incload_assets.checks.registry import light_checks
+from incload_assets.platform.settings import Settings
 from incload_assets.progress.run_tags import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
 from incload_assets.progress.verdicts import last_finding, last_verdict, measured_in
-from resources.settings import Settings
 from tests.support.guest_table import House, guest, house, key
 
 

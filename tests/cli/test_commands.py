@@ -14,10 +14,10 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from incload_assets.platform.local_servers.locks import is_held
+from incload_assets.platform.samples.postgres import PostgresFiles
 from incload_assets.progress.process import process_tags
 from incload_assets.progress.run_tags import RANGE_END_TAG, RANGE_START_TAG
-from resources.local_servers.locks import is_held
-from resources.samples.postgres import PostgresFiles
 from tests.servers.postgres import sample_database_ends
 from tests.support.project_copy import Clone, readme_files, without_java, without_times
 
@@ -32,8 +32,8 @@ NO_S3 = {
 """A port that nobody listens to."""
 POOL = "state_payments"
 START_POSTGRESQL = """
-from resources.samples.database import find_or_start
-from resources.settings import Settings
+from incload_assets.platform.samples.database import find_or_start
+from incload_assets.platform.settings import Settings
 find_or_start("sample_shop", Settings())
 """
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Schema, write_deltalake
 
+from incload_assets.platform.lake import Lake
 from incload_assets.progress.audit import AuditEntry, record
-from resources.lake import Lake
 from tests.support.project_copy import Clone, readme_files
 
 PLAIN = {"INCLOAD_SAMPLES": "false"}
@@ -89,8 +89,8 @@ def test_a_contract_is_shown_for_people_and_written_for_the_next_comparison(clon
     judged = clone.incload("contract", "diff", "payments", "--against", str(golden), **PLAIN)
     assert judged.returncode == 2
     assert judged.stdout.startswith(
-        "judged anew  payments.amount: checks changed, was greater_than {'min_value': 0}, "
-        "now greater_than_or_equal_to {'min_value': 0}. Rows are judged by the new checks from now on"
+        "validated from now on  payments.amount: checks changed, was greater_than {'min_value': 0}, "
+        "now greater_than_or_equal_to {'min_value': 0}. Rows are validated by the new checks from now on"
     )
     assert judged.stdout.endswith("1 table, 1 difference; none stops loads\n")
 

@@ -3,8 +3,8 @@
 import pytest
 
 from incload_assets.cli.support.contract_view import Line, exit_code, told
+from incload_assets.contract.adaptation import ADDED, KEYS, SPELLING, Difference
 from incload_assets.contract.differences import SEQUENCE
-from incload_assets.delta.differences import ADDED, KEYS, SPELLING, Difference
 
 STOPS = Line("orders", Difference(SPELLING, "id", "id", "ID"), "table and log")
 GOES_ON = Line("orders", Difference(ADDED, "note", None, "string"))
@@ -25,7 +25,7 @@ def test_a_line_has_table_column_was_and_now_and_the_rule_and_remedy_of_what_sto
         "Rule: Delta does not distinguish names that differ only by case, so no column can be renamed this way. "
         "Remedy: declare it as 'id'."
     )
-    assert judged.startswith("[yellow]judged anew[/]  items: sequence changed, was at, now at, id. Changes of a key")
+    assert judged.startswith("[yellow]validated from now on[/]  items: sequence changed, was at, now at, id. ")
     assert judged.endswith("incload load items --partitions FIRST..LAST.")
     assert goes_on.startswith("[green]applied[/]  orders.note: column added, now string. A commit of its own")
     assert count == "2 tables, 3 differences; 1 stops loads"
@@ -38,5 +38,6 @@ def test_brackets_of_values_are_no_markup() -> None:
 
 def test_a_line_for_programs_has_the_remedy_for_its_table() -> None:
     plain = JUDGED.as_plain()
-    assert (plain["outcome"], plain["was"], plain["now"], plain["rule"]) == ("judged anew", "at", "at, id", "")
+    assert (plain["outcome"], plain["was"], plain["now"]) == ("validated from now on", "at", "at, id")
+    assert plain["rule"] == ""
     assert plain["remedy"].endswith("incload load items --partitions FIRST..LAST")

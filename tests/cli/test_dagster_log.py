@@ -20,7 +20,7 @@ Stack Trace:
 """
 NO_ANSWER = """\
 2026-11-26 07:40:18 +0000 - dagster.daemon.SensorDaemon - ERROR - Sensor daemon caught an error for sensor watch_prices
-resources.errors.SourceUnavailable: shop.prices: no answer. Remedy: start it.
+incload_assets.platform.errors.SourceUnavailable: shop.prices: no answer. Remedy: start it.
 
 Stack Trace:
   File "/clone/incload_assets/automation/source_sensor.py", line 61, in sensor

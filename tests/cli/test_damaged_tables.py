@@ -31,9 +31,9 @@ from incload_assets.cli.program import program
 from incload_assets.cli.support.project import open_project
 from incload_assets.monitoring.dashboard.page_server import PageServer, looks
 from incload_assets.monitoring.dashboard.parts import Links
-from incload_assets.monitoring.loads_table import LoadsTable
-from resources.lake import Lake
-from resources.settings import Settings
+from incload_assets.history.loads_table import LoadsTable
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
 
 said, questions = {}, json.loads(sys.argv[1])
 for command in questions:

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from incload_assets.cli.program import program
-from resources.local_servers.files import free_port
+from incload_assets.platform.local_servers.files import free_port
 from tests.support.html import parsed
 from tests.support.project_copy import Clone, readme_files
 

@@ -17,11 +17,11 @@ from dagster._core.code_pointer import ModuleCodePointer
 
 from incload_assets.cli.support.dev_steps import open_shop, require_free
 from incload_assets.declaration.window import now
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.local_servers.files import free_port
+from incload_assets.platform.settings import Settings
 from incload_assets.runs.warm_servers import code_locations
 from incload_assets.shop import Shop
-from resources.errors import IncrementalLoadError
-from resources.local_servers.files import free_port
-from resources.settings import Settings
 from tests.servers.postgres import sample_database_ends
 from tests.support.project_copy import PROJECT, Clone, readme_files
 

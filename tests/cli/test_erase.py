@@ -8,8 +8,8 @@ import pytest
 from deltalake import DeltaTable
 
 from incload_assets.declaration.window import now
+from incload_assets.platform.lake import Lake
 from incload_assets.progress.claims import claim
-from resources.lake import Lake
 from tests.support.project_copy import Clone, readme_files
 
 PLAIN = {"INCLOAD_SAMPLES": "false", "COLUMNS": "160"}

@@ -15,8 +15,8 @@ from incload_assets.cli.support import screen
 from incload_assets.cli.support.loads import Loads
 from incload_assets.cli.support.project import Project
 from incload_assets.code_location import load_job_name
+from incload_assets.platform.settings import Settings
 from incload_assets.progress.run_tags import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
-from resources.settings import Settings
 from tests.support.guest_table import DAYS, Guest, House, guest, house, key
 
 

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 import requests
 
-from resources.local_servers.files import free_port
+from incload_assets.platform.local_servers.files import free_port
 from tests.servers.prometheus import eventually
 from tests.support.project_copy import Clone, readme_files
 

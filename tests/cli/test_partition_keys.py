@@ -6,7 +6,7 @@ import dagster as dg
 import pytest
 
 from incload_assets.cli.support.partition_keys import chosen, shown, stretches
-from resources.errors import IncrementalLoadError
+from incload_assets.platform.errors import IncrementalLoadError
 from tests.support.guest_table import key
 
 

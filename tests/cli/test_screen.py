@@ -3,7 +3,7 @@
 import pytest
 
 from incload_assets.cli.support import screen
-from resources.progress import tell
+from incload_assets.platform.progress import tell
 
 
 def test_without_a_terminal_a_line_is_said_now_and_again(capsys: pytest.CaptureFixture[str]) -> None:

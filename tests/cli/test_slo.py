@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from incload_assets.cli.support.slo_view import told
-from incload_assets.monitoring.load_row import LoadRow
-from incload_assets.monitoring.loads_table import LoadsTable
-from resources.lake import Lake
+from incload_assets.history.load_row import LoadRow
+from incload_assets.history.loads_table import LoadsTable
+from incload_assets.platform.lake import Lake
 from tests.support.project_copy import Clone, readme_files
 
 PLAIN = {"INCLOAD_SAMPLES": "false", "INCLOAD_PRICE_PER_HOUR": "3"}

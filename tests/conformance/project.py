@@ -19,8 +19,8 @@ from incload_assets.assets.incremental import table_of
 from incload_assets.cli.program import program
 from incload_assets.code_location import incremental_definitions
 from incload_assets.declaration.table import Table
-from resources.lake import Lake
-from resources.settings import Settings
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
 from tests.support.documents import PROJECT
 
 LOCATION = "incload_assets.definitions"

@@ -17,11 +17,11 @@ from incload_assets import assets as public
 from incload_assets.cli.program import program
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.write import Write
+from incload_assets.history.loads_table import LoadsTable
 from incload_assets.monitoring.dashboard.page_server import looks
-from incload_assets.monitoring.loads_table import LoadsTable
-from resources.settings import Settings
-from resources.spark.resource import open_session
-from resources.wording import several
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.resource import open_session
+from incload_assets.platform.wording import several
 from tests.conformance.kinds import D1, D2, D3, OF_SOURCES, OF_WRITES, SOURCES, TRIED_BY_TESTS_OF_THEIR_OWN, Kind
 from tests.conformance.project import Project, project_in
 from tests.conformance.questions import ASKED_IN_STEPS, HEALTHY, TRIED_ELSEWHERE

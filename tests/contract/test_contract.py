@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.contract.contract import Contract, column_of, compile_contract
 from incload_assets.contract.conversion import MAX_LEVELS
-from resources.errors import DeclarationError
+from incload_assets.platform.errors import DeclarationError
 
 TEXT = T.StringType()
 

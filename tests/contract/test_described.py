@@ -12,7 +12,7 @@ from incload_assets.contract.described import as_json, data_type, from_json, pla
 from incload_assets.contract.differences import differences
 from incload_assets.declaration.contract_of import contract_of
 from incload_assets.declaration.write import Write
-from resources.errors import IncrementalLoadError
+from incload_assets.platform.errors import IncrementalLoadError
 from tests.support.tables import declared
 
 DEEP = T.StructType(

@@ -6,9 +6,9 @@ import pyspark.sql.types as T
 import pytest
 
 from incload_assets.contract import differences as kinds
+from incload_assets.contract.adaptation import ADDED, DROPPED, KEYS, WIDENED, WRITE, Difference, Kind, Stored
 from incload_assets.contract.described import ColumnDescription, TableContract
 from incload_assets.contract.differences import KINDS, differences, put_together
-from incload_assets.delta.differences import ADDED, DROPPED, KEYS, WIDENED, WRITE, Difference, Kind, Stored
 
 ID = ColumnDescription("id", T.LongType(), nullable=False)
 MAIL = ColumnDescription(

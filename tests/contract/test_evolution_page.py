@@ -1,7 +1,7 @@
 """The page on how contracts change lists every kind of difference, as loads and commands know them."""
 
+from incload_assets.contract.adaptation import Kind
 from incload_assets.contract.differences import KINDS
-from incload_assets.delta.differences import Kind
 from tests.support.documents import DOCS, Page
 
 PAGE = Page(DOCS / "evolution.md")

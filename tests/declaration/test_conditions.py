@@ -3,7 +3,7 @@
 import pytest
 
 from incload_assets.assets import Changes
-from resources.errors import DeclarationError
+from incload_assets.platform.errors import DeclarationError
 from tests.support.tables import declared
 
 

@@ -10,8 +10,8 @@ from incload_assets.assets.incremental import table_of
 from incload_assets.declaration.contract_of import stored_as
 from incload_assets.declaration.table import Table
 from incload_assets.load.range_fences import range_app_id
+from incload_assets.platform.errors import DeclarationError, IncrementalLoadError
 from incload_assets.sources.files.files import Files
-from resources.errors import DeclarationError, IncrementalLoadError
 from tests.support.literal_source import LiteralSource
 from tests.support.tables import DAYS, Item, declared
 

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.assets import Evolution
 from incload_assets.assets.incremental import table_of
-from resources.errors import DeclarationError
+from incload_assets.platform.errors import DeclarationError
 from tests.support.tables import Item, declared
 
 LETTERS = st.text("ab*?[]!-.\\^&\n_", max_size=6)

@@ -21,7 +21,7 @@ from incload_assets.assets import (
     Upstream,
     derived_asset,
 )
-from resources.errors import DeclarationError
+from incload_assets.platform.errors import DeclarationError
 from tests.support.tables import DAYS, DatedItem, declared
 
 

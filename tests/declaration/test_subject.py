@@ -7,7 +7,7 @@ import pyspark.sql.types as T
 import pytest
 
 from incload_assets.assets import Masked, Merge, Subject
-from resources.errors import DeclarationError
+from incload_assets.platform.errors import DeclarationError
 from tests.support.tables import DatedItem, declared
 
 

@@ -7,7 +7,7 @@ import dagster as dg
 import pytest
 
 from incload_assets.assets import Debezium, Files, Several
-from resources.errors import DeclarationError
+from incload_assets.platform.errors import DeclarationError
 from tests.support.tables import DAYS, declared
 
 HOURS = dg.HourlyPartitionsDefinition("2026-01-01-00:00")

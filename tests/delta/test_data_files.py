@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from incload_assets.delta import data_files as module
 from incload_assets.delta.data_files import ParquetFiles, parquet_files
-from resources.lake import Lake, data_files
+from incload_assets.platform.lake import Lake, data_files
 
 ROWS = "id long, place string, number int, day date, at timestamp, tags array<struct<`a.b`: string>>"
 ODD = ["a b", "a:b", "a%20b", "a/b=c", "é'\"", "x+y&z;", "2026-01-01T00:00", "[1]", "*"]

@@ -15,8 +15,8 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.write import Write
 from incload_assets.delta.tables import ensure_table
 from incload_assets.load.tables import ensure_log, ensure_tables
-from resources.errors import SchemaMismatch
-from resources.lake import Lake, data_files
+from incload_assets.platform.errors import SchemaMismatch
+from incload_assets.platform.lake import Lake, data_files
 from tests.support.tables import day, item, make
 
 WINDOWS = "incload.windows 0 0 * * * UTC %Y-%m-%d"

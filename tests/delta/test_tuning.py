@@ -11,8 +11,8 @@ from incload_assets.delta.tuning import (
     tune_ingest,
     tune_merge,
 )
-from resources.settings import Settings
-from resources.spark.resource import open_session
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.resource import open_session
 from tests.support.tables import day, item, make
 
 

@@ -15,18 +15,18 @@ from incload_assets.assets import Debezium, Files, Quarantine, Subject, Upstream
 from incload_assets.assets.incremental import table_of
 from incload_assets.contract.protection import Encrypted, Tokenized
 from incload_assets.declaration.changes import Changes
+from incload_assets.erasure.erase import Eraser
+from incload_assets.erasure.erasure import fingerprints_of
 from incload_assets.load.replay import replay_window
 from incload_assets.load.undo import undo_window
 from incload_assets.load.undo_plan import Undo
-from incload_assets.monitoring.rows.reveal import revealed
-from incload_assets.recovery.erase import Eraser
-from incload_assets.recovery.erasure import fingerprints_of
-from incload_assets.recovery.shadow import drop, shadow
+from incload_assets.platform.lake import Lake
+from incload_assets.protection.reveal import revealed
+from incload_assets.what_if.shadow import drop, shadow
 from incload_assets.writes.fold import Fold
 from incload_assets.writes.merge import Merge
 from incload_assets.writes.overwrite import Overwrite
-from resources.lake import Lake
-from tests.recovery.test_erase import (
+from tests.erasure.test_erase import (
     ANNA,
     BERT,
     CONTENT,
@@ -45,8 +45,8 @@ from tests.recovery.test_erase import (
     without_anna,
     write,
 )
-from tests.recovery.test_erase_derived import placed as placed_by_key
-from tests.recovery.test_erase_kinds import Placed, Tally, counted, each, without_deletes
+from tests.erasure.test_erase_derived import placed as placed_by_key
+from tests.erasure.test_erase_kinds import Placed, Tally, counted, each, without_deletes
 from tests.sources.debezium.test_debezium import MARKER as UNAVAILABLE
 from tests.sources.debezium.test_debezium import event
 from tests.sources.debezium.test_debezium import files as event_files

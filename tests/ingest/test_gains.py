@@ -15,7 +15,7 @@ from incload_assets.ingest import gains
 from incload_assets.ingest import ingest as landing
 from incload_assets.ingest.facts import Facts
 from incload_assets.load.load import LoadReport
-from resources.errors import ContractViolation
+from incload_assets.platform.errors import ContractViolation
 from tests.support.tables import GoodItem, Item, Loaded, day, item, make
 from tests.writes.case import SEED
 

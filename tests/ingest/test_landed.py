@@ -61,7 +61,7 @@ def test_another_type_converts_the_values_as_they_are_stored(spark: SparkSession
 
 
 class Counted(Item):
-    """An item with a column more."""
+    """An item with an extra column."""
 
     count: T.IntegerType = pa.Field(nullable=False, ge=0)
 

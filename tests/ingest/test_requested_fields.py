@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from incload_assets.assets import Changes, Files
-from resources.errors import SourceUnreadable
+from incload_assets.platform.errors import SourceUnreadable
 from tests.support.tables import Item, Loaded, day, make
 
 TYPO = "a condition of changes names 'stat', which no header of the files has"

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import dagster as dg
 
+from incload_assets.platform.settings import Settings
 from incload_assets.progress.run_tags import RANGE_END_TAG, RANGE_START_TAG
-from resources.settings import Settings
 from tests.support.guest_table import House, house
 from tests.writes.case import EXAMPLES
 

@@ -16,15 +16,15 @@ from incload_assets.assets.incremental import table_of
 from incload_assets.change_log.context import LoadContext
 from incload_assets.checks import checks_for
 from incload_assets.declaration.window import window_of
+from incload_assets.erasure.erase import Eraser
+from incload_assets.erasure.erasure import fingerprints_of
 from incload_assets.load.replay import replay_window
 from incload_assets.load.undo import undo_window
 from incload_assets.load.undo_plan import Undo
-from incload_assets.recovery.erase import Eraser
-from incload_assets.recovery.erasure import fingerprints_of
-from incload_assets.recovery.rebuild import rebuild
-from resources.lake import Lake
-from resources.settings import Settings
-from resources.spark.resource import SparkResource
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.resource import SparkResource
+from incload_assets.restore.rebuild import rebuild
 from tests.support.tables import Loaded, day
 
 PERSON = 471100100815

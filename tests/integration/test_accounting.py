@@ -15,9 +15,9 @@ from incload_assets.change_log.read_view import ReadView
 from incload_assets.change_log.staged import Staged
 from incload_assets.ingest import ingest as landing
 from incload_assets.load import apply as applying
+from incload_assets.platform.errors import DeclarationError, ReconciliationFailed
 from incload_assets.writes import merge
 from incload_assets.writes.plan import MergePlan
-from resources.errors import DeclarationError, ReconciliationFailed
 from tests.support.tables import Loaded, day, item, make
 
 CONTENT = {day(1): [item("1", "a", 1), item("2", "b", 1), item("3", "c", 1)]}

@@ -13,8 +13,8 @@ import pytest
 
 from incload_assets.automation.orphans import fail_orphans
 from incload_assets.automation.source_sensor import look
+from incload_assets.platform.settings import Settings
 from incload_assets.progress.checkpoint import ERROR_CLASSES
-from resources.settings import Settings
 from tests.integration.backfill import DAYS, dated, deliver, load
 from tests.support.guest_table import House
 from tests.writes.case import EXAMPLES

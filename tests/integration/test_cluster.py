@@ -14,12 +14,12 @@ from hypothesis import given, seed
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from resources.errors import SparkUnavailable
-from resources.local_servers.locks import is_held
-from resources.settings import Settings
-from resources.spark import server as connect_server
-from resources.spark.resource import open_session
-from resources.spark.server_files import ServerFiles
+from incload_assets.platform.errors import SparkUnavailable
+from incload_assets.platform.local_servers.locks import is_held
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark import server as connect_server
+from incload_assets.platform.spark.resource import open_session
+from incload_assets.platform.spark.server_files import ServerFiles
 from tests.integration.backfill import DAYS, dated, deliver, load
 from tests.integration.loader import at
 from tests.integration.test_backfill import materialized

@@ -16,9 +16,9 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.ingest.ingestion import ingestion_app_id
 from incload_assets.load.tables import ensure_tables
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.resource import open_session
 from incload_assets.writes import merge as merge_module
-from resources.settings import Settings
-from resources.spark.resource import open_session
 from tests.integration.loader import STATEMENT_IS_SENT_SECONDS, at_once, slowed
 from tests.support.literal_source import Record
 from tests.support.tables import DatedItem, Loaded, day, item, make

@@ -15,11 +15,11 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.window import window_of
 from incload_assets.load.load import _ingest
 from incload_assets.load.tables import ensure_tables
+from incload_assets.platform.lake import Lake
 from incload_assets.progress.checkpoint import Checkpoint
 from incload_assets.progress.lake_identity import adopt_lake
 from incload_assets.progress.run_tags import UNDO_TAG
 from incload_assets.writes.merge_into import app_id, merge
-from resources.lake import Lake
 from tests.integration.loader import POINTS, dagster_house, load_until, materialize, started
 from tests.support.guest_table import House, guest, key
 from tests.support.literal_source import Record

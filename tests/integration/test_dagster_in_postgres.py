@@ -13,11 +13,11 @@ from pyspark.sql import SparkSession
 
 from incload_assets.automation.source_sensor import look
 from incload_assets.change_log.context import LoadContext
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.settings import Settings
 from incload_assets.progress.backup import back_up, is_sqlite
 from incload_assets.progress.progress import progress_of
-from incload_assets.recovery.rebuild import rebuild
-from resources.errors import IncrementalLoadError
-from resources.settings import Settings
+from incload_assets.restore.rebuild import rebuild
 from tests.integration.loader import started
 from tests.servers.postgres import PostgresServer
 from tests.support.documents import documented_block, statements

@@ -26,11 +26,11 @@ from pyspark.sql import SparkSession
 
 from incload_assets.assets import Debezium, Files, Merge
 from incload_assets.declaration.source import Source
+from incload_assets.platform.databases import DRIVER
+from incload_assets.platform.kafka import KafkaCluster
 from incload_assets.sources.kafka.kafka import Kafka
 from incload_assets.sources.kafka.topic import TopicMetadata
 from incload_assets.sources.window_bounds import WindowBounds
-from resources.databases import DRIVER
-from resources.kafka import KafkaCluster
 from tests.integration.shop_database import TABLES, Shop
 from tests.servers.connect import ConnectServer, running_connect
 from tests.servers.kafka import KafkaServer

@@ -14,12 +14,12 @@ from incload_assets.declaration.table import Quarantine
 from incload_assets.declaration.window import window_of
 from incload_assets.load.undo import undo_window
 from incload_assets.load.undo_plan import Undo
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark import server as connect_server
+from incload_assets.platform.spark.resource import open_session
 from incload_assets.sources.files.files import Files
-from resources.lake import Lake
-from resources.settings import Settings
-from resources.spark import server as connect_server
-from resources.spark.resource import open_session
-from tests.recovery.test_erase import ANNA, BERT, CONTENT, MARK, Order, erase, loaded, order, write
+from tests.erasure.test_erase import ANNA, BERT, CONTENT, MARK, Order, erase, loaded, order, write
 from tests.servers.s3 import S3Server
 from tests.support.tables import Loaded, day, make
 

@@ -16,10 +16,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from incload_assets.assets import Changes, Debezium, Kafka, QueryByTime
+from incload_assets.platform.kafka import KafkaCluster
+from incload_assets.platform.settings import Settings
 from incload_assets.sources.kafka.topic import TopicMetadata
 from incload_assets.sources.window_bounds import WindowBounds
-from resources.kafka import KafkaCluster
-from resources.settings import Settings
 from tests.integration.erasure_orders import (
     FIRST,
     ChangedOrder,

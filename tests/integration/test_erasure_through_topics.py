@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from incload_assets.assets import Changes, Kafka
-from resources.settings import Settings
+from incload_assets.platform.settings import Settings
 from tests.integration.erasure_orders import (
     FIRST,
     HashedKafkaOrder,

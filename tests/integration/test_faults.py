@@ -18,12 +18,12 @@ from pyspark.sql import SparkSession
 
 from incload_assets.assets import Files, Merge, Quarantine
 from incload_assets.load.load import LoadReport
-from resources.errors import IncrementalLoadError, SparkUnavailable
-from resources.failures import translate
-from resources.lake import Lake
-from resources.settings import Settings
-from resources.spark import server as connect_server
-from resources.spark.resource import open_session
+from incload_assets.platform.errors import IncrementalLoadError, SparkUnavailable
+from incload_assets.platform.failures import translate
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark import server as connect_server
+from incload_assets.platform.spark.resource import open_session
 from tests.integration.loader import POINTS, at
 from tests.servers.s3 import S3Server
 from tests.support.tables import DatedItem, Loaded, day, item, make

@@ -11,11 +11,11 @@ from incload_assets.change_log.staged import UNFINISHED
 from incload_assets.declaration.window import window_of
 from incload_assets.load.undo import undo_window
 from incload_assets.load.undo_plan import Undo
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark import server as connect_server
+from incload_assets.platform.spark.resource import open_session
 from incload_assets.progress.checkpoint import Checkpoint
-from resources.lake import Lake
-from resources.settings import Settings
-from resources.spark import server as connect_server
-from resources.spark.resource import open_session
 from tests.servers.s3 import S3Server
 from tests.support.tables import Loaded, day, item, make
 

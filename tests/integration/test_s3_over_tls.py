@@ -9,12 +9,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from incload_assets.platform.errors import IncrementalLoadError, SourceUnreadable
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark import server as connect_server
+from incload_assets.platform.spark.resource import open_session
 from incload_assets.sources.files.files import Files
-from resources.errors import IncrementalLoadError, SourceUnreadable
-from resources.lake import Lake
-from resources.settings import Settings
-from resources.spark import server as connect_server
-from resources.spark.resource import open_session
 from tests.servers.s3 import S3Server
 from tests.servers.tls import tls_in_front_of
 from tests.support.certificates import Authority

@@ -9,15 +9,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from incload_assets.platform.errors import IncrementalLoadError, SourceUnreadable
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark import server as connect_server
+from incload_assets.platform.spark.resource import open_session
 from incload_assets.sources.files.files import Files
 from incload_assets.sources.files.parquet import schema_of
 from incload_assets.sources.files.storage import store_of
 from incload_assets.sources.files.template import Template
-from resources.errors import IncrementalLoadError, SourceUnreadable
-from resources.lake import Lake
-from resources.settings import Settings
-from resources.spark import server as connect_server
-from resources.spark.resource import open_session
 from tests.servers.s3 import S3Server, running_s3
 from tests.support.detection import detected
 from tests.support.documents import documented_block

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from incload_assets.assets import Append, Changes, DeleteInsert, Fold, History, Merge, Overwrite, Snapshot
 from incload_assets.declaration.write import Write
-from resources.errors import SchemaMismatch
+from incload_assets.platform.errors import SchemaMismatch
 from tests.support.tables import DatedItem, Item, Loaded, day, item, make
 from tests.writes.case_fold import Tally
 
@@ -28,7 +28,7 @@ class SubItem(Item):
 
 
 class MoreItem(Item):
-    """An item with a column more."""
+    """An item with an extra column."""
 
     extra: T.StringType = pa.Field(nullable=True)
 

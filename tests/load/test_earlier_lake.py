@@ -15,8 +15,8 @@ from incload_assets.declaration.table import Quarantine
 from incload_assets.load.load import load_window
 from incload_assets.load.undo import undo_window
 from incload_assets.load.undo_plan import Undo
+from incload_assets.platform.errors import WindowCompacted, WindowHeld
 from incload_assets.progress.checkpoint import Checkpoint
-from resources.errors import WindowCompacted, WindowHeld
 from tests.support.tables import GoodItem, Loaded, day, item, make
 
 LAKE = Path(__file__).with_name("lake_of_an_earlier_version.tar.gz")

@@ -22,9 +22,9 @@ from incload_assets.load.hold import hold_window
 from incload_assets.load.ranges import load_first_windows
 from incload_assets.load.undo_plan import Undo, plan_undo
 from incload_assets.maintenance.compact_logs import compact
+from incload_assets.platform.errors import IncrementalLoadError, SchemaMismatch
 from incload_assets.progress.status import table_status
-from incload_assets.recovery.rebuild import rebuild
-from resources.errors import IncrementalLoadError, SchemaMismatch
+from incload_assets.restore.rebuild import rebuild
 from tests.support.literal_source import LiteralSource, Record
 from tests.support.tables import DAYS, Loaded, StampedItem, day, item, make
 

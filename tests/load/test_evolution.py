@@ -13,17 +13,17 @@ from pyspark.sql import SparkSession
 
 from incload_assets.assets import Append, Changes, Evolution, History, Merge
 from incload_assets.change_log.context import LoadContext
+from incload_assets.contract import adaptation as stored_kinds
 from incload_assets.contract import differences as declared_kinds
+from incload_assets.contract.adaptation import STORED_KINDS, Kind
 from incload_assets.contract.differences import KINDS, differences
 from incload_assets.declaration.contract_of import contract_of
-from incload_assets.delta import differences as stored_kinds
-from incload_assets.delta.differences import STORED_KINDS, Kind
+from incload_assets.history.contract_history import contract_history
 from incload_assets.load.evolution import lake_differences
 from incload_assets.load.tables import ensure_tables
-from incload_assets.monitoring.contract_history import contract_history
+from incload_assets.platform.errors import SchemaMismatch
+from incload_assets.platform.lake import Lake
 from incload_assets.progress.audit_chain import chain_of
-from resources.errors import SchemaMismatch
-from resources.lake import Lake
 from tests.support.tables import Loaded, day, item, make
 
 TEXT, LONG = T.StringType(), T.LongType()
@@ -155,7 +155,7 @@ def test_what_is_told_of_a_difference_is_what_a_load_does(case: Case, declare: C
     assert (after.uri in changed) == any("table" in place for place in applied)
     assert (len(changed - {after.uri}) == 1) == any("log" in place for place in applied)
     left = [found for found, _ in lake_differences(after.table, after.lake)]
-    assert [found for found in left if found.kind.outcome not in ("ignored", "judged anew")] == []
+    assert [found for found in left if found.kind.outcome not in ("ignored", "validated from now on")] == []
     assert {found.kind for found in left} <= {stored_kinds.DROPPED, stored_kinds.MEMBER_ORDER}
 
 

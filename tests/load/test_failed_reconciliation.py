@@ -7,9 +7,9 @@ import pytest
 
 from incload_assets.declaration.table import FailedReconciliation
 from incload_assets.load.load import LoadReport, load_window
+from incload_assets.platform.errors import ReconciliationFailed
+from incload_assets.platform.settings import Settings
 from incload_assets.progress.audit import audit_uri
-from resources.errors import ReconciliationFailed
-from resources.settings import Settings
 from tests.support.guest_table import House, guest, house, key
 
 FAILS = ReconciliationFailed("guests 2026-01-01: 1 key differs")

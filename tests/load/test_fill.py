@@ -15,10 +15,10 @@ from incload_assets.declaration.window import window_of
 from incload_assets.load.fill import fill_window
 from incload_assets.load.load import LoadReport
 from incload_assets.load.undo_plan import kept_landings
+from incload_assets.platform.errors import DeclarationError, SourceUnreadable
 from incload_assets.sources.files.files import Files
 from incload_assets.writes.history import History
 from incload_assets.writes.merge import Merge
-from resources.errors import DeclarationError, SourceUnreadable
 from tests.support.tables import Item, Loaded, day, make
 
 COLUMNS = ("id", "value", "seq", "channel", "_window", "_kind", "_hash", "_rescued", "_reasons")

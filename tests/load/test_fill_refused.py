@@ -17,8 +17,8 @@ from incload_assets.declaration.window import window_of
 from incload_assets.load.fill import fill_window, refuse_unfillable
 from incload_assets.load.undo import undo_window
 from incload_assets.load.undo_plan import Undo
+from incload_assets.platform.errors import DeclarationError, IncrementalLoadError, SourceUnreadable, WindowCompacted
 from incload_assets.sources.files.files import Files
-from resources.errors import DeclarationError, IncrementalLoadError, SourceUnreadable, WindowCompacted
 from tests.load.test_fill import Channel, landing, write
 from tests.maintenance.test_compact_logs import compacted
 from tests.support.tables import Item, Loaded, day, make
@@ -45,7 +45,7 @@ class Guest(Channel):
         ({"changes": MOVED}, r"its changes may give rows new keys \(moved_when\)"),
         (
             {"source": Files("{landing}/{window:%Y-%m-%d}.parquet")},
-            "the payload of a Parquet record does not tell the types of its values, .*",
+            "the payload of a Parquet record does not keep the types of its values, .*",
         ),
     ],
     ids=["protected columns", "keys that move", "typed values"],

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from incload_assets.assets import Append, Changes, FullReload, Merge, Snapshot
 from incload_assets.declaration.write import Write
-from resources.errors import SchemaMismatch
+from incload_assets.platform.errors import SchemaMismatch
 from tests.support.tables import Loaded, item, make
 
 

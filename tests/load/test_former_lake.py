@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from incload_assets.change_log.log import ChangeLog
+from incload_assets.platform.lake import Lake
 from incload_assets.progress.checkpoint import Checkpoint
-from resources.lake import Lake
 from tests.load.former_tables import FILES, FORMER_DAYS, STRATEGIES, former_table, row
 from tests.support.tables import Loaded
 

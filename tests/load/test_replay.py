@@ -16,9 +16,11 @@ from incload_assets.declaration.window import window_of
 from incload_assets.load import revision as module
 from incload_assets.load.load import LoadReport
 from incload_assets.load.replay import replay_window, unreplayable
+from incload_assets.platform.errors import IncrementalLoadError, SourceUnreadable
+from incload_assets.platform.settings import Settings
 from incload_assets.progress.audit import audit_uri
 from incload_assets.progress.run_tags import REPLAY_TAG
-from incload_assets.recovery.replay_jobs import replay_requests
+from incload_assets.quarantine.replay_jobs import replay_requests
 from incload_assets.sources.debezium.debezium import Debezium
 from incload_assets.sources.files.files import Files
 from incload_assets.sources.kafka.kafka import Kafka
@@ -26,8 +28,6 @@ from incload_assets.sources.several import Several
 from incload_assets.writes.delete_insert import DeleteInsert
 from incload_assets.writes.history import History
 from incload_assets.writes.merge import Merge
-from resources.errors import IncrementalLoadError, SourceUnreadable
-from resources.settings import Settings
 from tests.support.guest_table import guest, house, key
 from tests.support.tables import DatedItem, Loaded, day, make
 

@@ -14,13 +14,13 @@ from incload_assets.change_log import rewrite
 from incload_assets.change_log.commit import bare_fence
 from incload_assets.change_log.payloads import payloads_read_at
 from incload_assets.declaration.window import window_of
+from incload_assets.history.contract_history import contract_history
 from incload_assets.ingest import ingest as module
 from incload_assets.load.replay import replay_window
 from incload_assets.load.tables import ensure_tables
 from incload_assets.load.undo import undo_window
 from incload_assets.load.undo_plan import Undo
-from incload_assets.monitoring.contract_history import contract_history
-from resources.errors import ConcurrentLoad
+from incload_assets.platform.errors import ConcurrentLoad
 from tests.load.test_evolution import LONG, TEXT, WIDEN, model
 from tests.support.tables import Loaded, day, make
 

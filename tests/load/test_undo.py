@@ -15,8 +15,8 @@ from incload_assets.load.hold import hold_window
 from incload_assets.load.load import LoadReport
 from incload_assets.load.undo import undo_window
 from incload_assets.load.undo_plan import Return, Undo, plan_undo, return_of
+from incload_assets.platform.errors import CannotUndo, WindowHeld
 from incload_assets.progress.checkpoint import Checkpoint
-from resources.errors import CannotUndo, WindowHeld
 from tests.support.tables import GoodItem, Loaded, day, item, make
 
 SOMEBODY = Undo(actor="somebody", because="wrong prices")

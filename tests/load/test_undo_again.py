@@ -21,10 +21,10 @@ from incload_assets.load.pending import pending_windows
 from incload_assets.load.replay import replay_window
 from incload_assets.load.undo import undo_window
 from incload_assets.load.undo_plan import Return, Undo, kept_landings, plan_undo, return_of
-from incload_assets.monitoring.rows.decide import decide_where
+from incload_assets.platform.errors import CannotUndo, WindowHeld
 from incload_assets.progress.checkpoint import DATA_VERSION_TAG, Checkpoint
+from incload_assets.quarantine.decide import decide_where
 from incload_assets.sources.files.files import Files
-from resources.errors import CannotUndo, WindowHeld
 from tests.support.tables import Loaded, day, make
 
 

@@ -17,9 +17,9 @@ from pyspark.sql import functions as F
 from incload_assets.assets import Append, Changes, DeleteInsert, Files, Merge, Quarantine
 from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.write import Write
-from incload_assets.delta.sql import all_of, any_of, combined
 from incload_assets.maintenance.compact_logs import compact
-from resources.errors import DeclarationError
+from incload_assets.platform.errors import DeclarationError
+from incload_assets.platform.sql import all_of, any_of, combined
 from tests.support.tables import Item, Loaded, day, item, make
 from tests.writes.case import EXAMPLES
 

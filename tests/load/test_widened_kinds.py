@@ -24,7 +24,7 @@ from incload_assets.load.tables import ensure_log, ensure_tables
 from incload_assets.load.undo import undo_window
 from incload_assets.load.undo_plan import Undo
 from incload_assets.maintenance.compact_logs import compact
-from resources.errors import ConcurrentLoad, SchemaMismatch
+from incload_assets.platform.errors import ConcurrentLoad, SchemaMismatch
 from tests.load.test_evolution import LONG, TEXT, model
 from tests.load.test_rewritten import INT, WIDEN, DailyFiles, files
 from tests.support.tables import Loaded, day

@@ -15,8 +15,8 @@ from incload_assets.assets import Merge
 from incload_assets.change_log.context import LoadContext
 from incload_assets.maintenance import compact_files as small_files
 from incload_assets.maintenance.compact_files import FilesCompacted, compact_files, crowded
-from resources.settings import Settings
-from resources.spark.resource import open_session
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.resource import open_session
 from tests.support.tables import DatedItem, Loaded, day, item, make
 
 MANY = 3

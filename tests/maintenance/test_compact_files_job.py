@@ -7,7 +7,7 @@ import pytest
 from incload_assets.assets import Merge
 from incload_assets.maintenance import compact_files as small_files
 from incload_assets.maintenance.compact_files import COMPACT_FILES
-from resources.settings import Settings
+from incload_assets.platform.settings import Settings
 from tests.support.guest_table import guest, house, job_of
 
 

@@ -18,8 +18,8 @@ from incload_assets.load import compacted as compacted_windows
 from incload_assets.load import load
 from incload_assets.maintenance import compact_logs as module
 from incload_assets.maintenance.compact_logs import Compaction, compact
+from incload_assets.platform.errors import ConcurrentLoad, DeclarationError, WindowCompacted
 from incload_assets.progress.checkpoint import Checkpoint
-from resources.errors import ConcurrentLoad, DeclarationError, WindowCompacted
 from tests.support.literal_source import Record
 from tests.support.tables import Loaded, day, item, make
 

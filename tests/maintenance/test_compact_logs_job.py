@@ -10,8 +10,8 @@ import pytest
 
 from incload_assets.assets import Merge
 from incload_assets.maintenance.compact_logs import COMPACT_LOGS
+from incload_assets.platform.settings import Settings
 from incload_assets.progress.run_tags import REWRITE_COMPACTED_TAG
-from resources.settings import Settings
 from tests.support.guest_table import House, guest, house, job_of, key
 
 

@@ -19,12 +19,12 @@ from incload_assets.maintenance import expire_payloads as module
 from incload_assets.maintenance import vacuum as vacuum_module
 from incload_assets.maintenance.expire_payloads import EXPIRE_PAYLOADS, PayloadsExpired, expire_payloads
 from incload_assets.maintenance.vacuum import vacuum
-from incload_assets.monitoring.rows.decide import decide_where, fix_row, parsed, take_back
-from incload_assets.monitoring.rows.quarantine import quarantine_of
-from incload_assets.recovery.replay_jobs import replay_requests
+from incload_assets.platform.errors import IncrementalLoadError, SourceUnreadable
+from incload_assets.platform.settings import Settings
+from incload_assets.quarantine.decide import decide_where, fix_row, parsed, take_back
+from incload_assets.quarantine.quarantine import quarantine_of
+from incload_assets.quarantine.replay_jobs import replay_requests
 from incload_assets.sources.files.files import Files
-from resources.errors import IncrementalLoadError, SourceUnreadable
-from resources.settings import Settings
 from tests.load.test_replay import TOLERANT, Narrow, Wide, one, replay
 from tests.support.guest_table import guest, house, job_of, key
 from tests.support.tables import Loaded, day, make

@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 from incload_assets.change_log.context import LoadContext
 from incload_assets.maintenance import vacuum as module
 from incload_assets.maintenance.vacuum import Vacuumed, vacuum
-from resources.errors import DeclarationError
-from resources.settings import Settings
-from resources.spark.resource import open_session
+from incload_assets.platform.errors import DeclarationError
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.resource import open_session
 from tests.support.tables import Loaded, day, item, make
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from incload_assets.declaration import window as windows
 from incload_assets.maintenance.vacuum import VACUUM_TABLES
-from resources.settings import Settings
+from incload_assets.platform.settings import Settings
 from tests.support.guest_table import guest, house, job_of
 
 SATURDAY, SUNDAY = datetime(2026, 1, 10, 2, 50, tzinfo=UTC), datetime(2026, 1, 11, 2, 50, tzinfo=UTC)

@@ -21,11 +21,11 @@ from incload_assets.change_log.read_view import ReadView
 from incload_assets.ingest import ingest as landing
 from incload_assets.load import detection, ranges
 from incload_assets.maintenance import compact_logs as compaction
+from incload_assets.platform.lake import Lake
 from incload_assets.writes import merge, snapshot
 from incload_assets.writes import merge_into as fences
 from incload_assets.writes.merge_into import INGESTION_SHIFT, fence_number
 from incload_assets.writes.plan import Merged, MergePlan
-from resources.lake import Lake
 
 PATIENCE_SECONDS = 240
 HERE = threading.local()

@@ -15,12 +15,12 @@ from incload_assets.load import load, ranges
 from incload_assets.load.load import LoadReport
 from incload_assets.load.range_fences import range_app_id
 from incload_assets.maintenance.compact_logs import compact
+from incload_assets.platform.errors import ConcurrentLoad, WindowCompacted
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.resource import open_session
 from incload_assets.progress.checkpoint import Checkpoint
 from incload_assets.writes.merge_into import app_id
 from incload_assets.writes.snapshot import Snapshot
-from resources.errors import ConcurrentLoad, WindowCompacted
-from resources.settings import Settings
-from resources.spark.resource import open_session
 from tests.model.gates import HERE, IDLE, SENT, Place, Run, pair, stop
 from tests.model.protocol import Model
 from tests.model.terms import Change, Content, Landed, State

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.settings import Settings
+from incload_assets.platform.settings import Settings
 from tests.model.compaction import COMPACTION_CASES, COMPACTION_SWITCHES, CompactionModel
 from tests.model.gates import put_up_gates
 from tests.model.protocol import CASES, SWITCHES, Model

@@ -5,7 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from incload_assets.monitoring.advice import SMALL_BYTES, Cost, Load, advice_for, advise, advise_interval
-from resources.settings import Settings
+from incload_assets.platform.settings import Settings
 from tests.support.guest_table import guest, house
 
 

@@ -16,10 +16,10 @@ from incload_assets.assets.incremental import table_of
 from incload_assets.code_location import incremental_definitions
 from incload_assets.declaration.window import now
 from incload_assets.monitoring import notify_sensor as module
+from incload_assets.platform.settings import Settings
 from incload_assets.progress.observed import observed_in
 from incload_assets.progress.pause import pause, resume
 from incload_assets.progress.silence import silence, unsilence
-from resources.settings import Settings
 from tests.support.load_history import seen, tick
 from tests.support.receivers import Posts, mail_receiver, posts_receiver
 from tests.support.workshop import Workshop, day, items_asset

@@ -12,15 +12,15 @@ from incload_assets.assets import Freshness
 from incload_assets.declaration import window
 from incload_assets.declaration.slo import Slo
 from incload_assets.declaration.table import Table
+from incload_assets.history.load_row import LoadRow
+from incload_assets.history.loads_table import LoadsTable
 from incload_assets.monitoring.facts import Check, Facts, TableFacts, Watch, checks_at, gather
-from incload_assets.monitoring.load_row import LoadRow
-from incload_assets.monitoring.loads_table import LoadsTable
 from incload_assets.monitoring.metrics import samples
 from incload_assets.monitoring.period import period_of
 from incload_assets.monitoring.slis import INDICATORS, Sli, quantile, slis
+from incload_assets.platform.lake import Lake
 from incload_assets.progress.observed import Observed
 from incload_assets.progress.verdicts import evaluation_of
-from resources.lake import Lake
 from tests.support.documents import DOCS, Page
 from tests.support.literal_loads import at, attempt, facts_of, table_with
 

@@ -29,7 +29,7 @@ class Mutant:
     def file(self) -> Path:
         """The file of the place, from the project's root."""
         module = self.place.partition(":")[0].split(".")
-        return Path(*([] if module[0] == "resources" else ["incload_assets"]), *module).with_suffix(".py")
+        return Path("incload_assets", *module).with_suffix(".py")
 
     def applied(self, source: str) -> str:
         """The source of the file with the line broken.

@@ -15,19 +15,19 @@ BUCKETS = "tests/writes/test_buckets.py::test_"
 IN_ORDER = "tests/delta/test_statistics.py::test_"
 FILES = "tests/delta/test_data_files.py::test_"
 MERGED = "tests/load/test_range_fences.py::test_a_table_lacks_what_was_merged_after_it_was_copied_and_nothing_else"
-VALUES = "tests/resources/test_lake_rows.py::test_"
+VALUES = "tests/platform/test_lake_rows.py::test_"
 LAWS = "tests/mutations/test_laws.py::test_"
 UNDO = "tests/load/test_undo.py::test_"
 AGAIN = "tests/load/test_undo_again.py::test_"
 REPLAYED = f"{AGAIN}an_undo_after_a_replay_gives_what_the_window_held_before_the_replay"
 REPLAY = "tests/load/test_replay.py::test_"
-DECIDE = "tests/monitoring/rows/test_decide.py::test_"
+DECIDE = "tests/quarantine/test_decide.py::test_"
 GAINS = "tests/ingest/test_gains.py::test_"
-FENCES = "tests/recovery/test_bare_fences.py::test_"
+FENCES = "tests/load/test_bare_fences.py::test_"
 STAGED = "tests/change_log/test_staged.py::test_"
 CRASHES = "tests/integration/test_crashes.py::test_"
 CONCURRENCY = "tests/integration/test_concurrency.py::test_"
-PREVIEW = "tests/recovery/test_preview.py::test_"
+PREVIEW = "tests/what_if/test_preview.py::test_"
 COMPACTION = "tests/maintenance/test_compact_logs.py::test_"
 ACCOUNTING = "tests/integration/test_accounting.py::test_"
 IN_WRITES = "tests/writes"
@@ -43,10 +43,10 @@ ROLLBACK = "tests/checks/test_rollback.py::test_"
 MOVES = "tests/writes/test_key_moves.py::test_"
 PLAIN = f"{IN_WRITES}/test_merge_plain.py::test_"
 RANGES = "tests/load/test_ranges.py::test_"
-PROTECT = "tests/ingest/test_protect.py::test_"
+PROTECT = "tests/protection/test_protect.py::test_"
 TABLES = "tests/delta/test_tables.py::test_"
 CHECKPOINTS = "tests/progress/test_checkpoint.py::test_"
-ADOPTION = "tests/recovery/test_adopt.py::test_"
+ADOPTION = "tests/restore/test_adopt.py::test_"
 ATTEMPTS = (
     "tests/assets/test_run.py::test_untried_is_what_a_step_loads_alone_and_not_again_and_a_clean_checkpoint_is_one_for"
     "_its_first_attempt"
@@ -111,13 +111,13 @@ MUTANTS = [
     Mutant("deletes of far years read", CONVERGENCE, "delta.statistics:without_older",
            "isinstance(kind, T.TimestampType)", "False",
            (f"{IN_ORDER}a_delete_of_a_far_year_stays_newer_when_the_log_has_a_checkpoint",)),
-    Mutant("files without a range are read", EXPLAIN, "resources.lake_rows:files_with",
+    Mutant("files without a range are read", EXPLAIN, "platform.lake_rows:files_with",
            "pc.fill_null(outside, False)", "pc.fill_null(outside, True)",
            (f"{VALUES}a_range_leaves_out_a_file_only_if_it_proves_that_no_row_has_the_values",)),
-    Mutant("ranges that are misread prove nothing", EXPLAIN, "resources.lake_rows:_proven",
+    Mutant("ranges that are misread prove nothing", EXPLAIN, "platform.lake_rows:_proven",
            "if not pa.types.is_string(ends.type):", "if True:",
            (f"{VALUES}a_range_leaves_out_a_file_only_if_it_proves_that_no_row_has_the_values",)),
-    Mutant("NaN is in no range", EXPLAIN, "resources.lake_rows:rows_where",
+    Mutant("NaN is in no range", EXPLAIN, "platform.lake_rows:rows_where",
            "if not any(", "if True or any(",
            (f"{VALUES}every_value_is_found_whatever_the_statistics_say",)),
     Mutant("ends of ranges are written as deltalake reads them", EXPLAIN, "change_log.file_statistics:_text",
@@ -179,7 +179,7 @@ MUTANTS = [
     Mutant("fence of the landing", CONVERGENCE, "change_log.commit:commit",
            "added, app_id, number, replaced", 'added, app_id, __import__("time").time_ns(), replaced',
            (f"{LAWS}a_landing_that_was_held_back_is_refused_after_its_repetition",)),
-    Mutant("a commit without Spark looks at its fence", CONVERGENCE, "resources.lake:Lake.commit",
+    Mutant("a commit without Spark looks at its fence", CONVERGENCE, "platform.lake:Lake.commit",
            "if (table.transaction_version(app_id) or 0) >= number:", "if False:",
            (f"{LAWS}a_landing_that_was_held_back_is_refused_after_its_repetition",)),
     Mutant("what spares a key its marker is newer", CONVERGENCE, "ingest.carry_over:replaced_rows",
@@ -286,14 +286,14 @@ MUTANTS = [
            '", ".join(changes.keys)}', '", ".join(sorted(changes.keys))}',
            ("tests/load/test_changed_declarations.py::"
             "test_a_table_in_buckets_is_not_written_with_its_keys_in_another_order",)),
-    Mutant("sessions in UTC", INSTANTS, "resources.spark.conf:SESSION_CONF",
+    Mutant("sessions in UTC", INSTANTS, "platform.spark.conf:SESSION_CONF",
            '"spark.sql.session.timeZone": "UTC"', '"spark.sql.session.timeZone": "Asia/Tokyo"',
-           ("tests/resources/spark/test_resource.py::test_a_session_has_delta_speaks_utc_and_ansi_and_writes_instants_as_all_can_read_them",)),
+           ("tests/platform/spark/test_resource.py::test_a_session_has_delta_speaks_utc_and_ansi_and_writes_instants_as_all_can_read_them",)),
     Mutant("casts that fail", INSTANTS, "contract.numbers:number_of_text",
            "F.coalesce(text.try_cast(target), whole)", "F.coalesce(text.cast(target), whole)",
            ("tests/contract/test_contract.py::"
             "test_a_raw_value_that_cannot_become_its_type_is_null_and_named_unless_it_is_personal",)),
-    Mutant("microseconds in the hash", INSTANTS, "delta.sql:content_hash_sql",
+    Mutant("microseconds in the hash", INSTANTS, "platform.sql:content_hash_sql",
            'return f"xxhash64(to_json(struct({row}), {_TIMES_SQL}))"', 'return f"xxhash64(to_json(struct({row})))"',
            (f"{LOAD}a_correction_of_one_microsecond_takes_effect",)),
     Mutant("fence of the compaction", CONVERGENCE, "maintenance.compact_logs:_remove",
@@ -375,7 +375,7 @@ MUTANTS = [
     Mutant("append: by key", CONVERGENCE, "writes.append:Append.marked",
            "return self.identity(changes) if changes.keys else contract.names", "return contract.names",
            (f"{APPEND}an_event_taken_back_leaves_unless_another_window_has_it",)),
-    Mutant("append: a hash that does not collide", CONVERGENCE, "delta.sql:row_id_sql",
+    Mutant("append: a hash that does not collide", CONVERGENCE, "platform.sql:row_id_sql",
            'return f"sha2(to_json(struct({row}), {_TIMES_SQL}), 256)"',
            "return f\"sha2(concat_ws('|', {row}), 256)\"",
            (f"{APPEND}rows_without_a_key_are_told_apart_by_all_they_say",)),
@@ -670,31 +670,31 @@ MUTANTS = [
     Mutant("protection: before anything is kept", PROTECTION, "ingest.validate:validate",
            "corrected(protected(extracted, table), corrections)", "corrected(extracted, corrections)",
            (f"{PROTECT}personal_values_are_in_no_file_of_the_lake_and_all_else_is_as_ever[json]",)),
-    Mutant("protection: fields outside the contract", PROTECTION, "ingest.protect:protected",
+    Mutant("protection: fields outside the contract", PROTECTION, "protection.protect:protected",
            'names_alone(F.col("_rescued"))', 'F.col("_rescued")',
            (f"{PROTECT}personal_values_are_in_no_file_of_the_lake_and_all_else_is_as_ever[json]",)),
     Mutant("protection: undeclared members", PROTECTION, "ingest.validate:_typed",
            "        rescued = names_alone(rescued)", "        pass",
            (f"{PROTECT}personal_values_are_in_no_file_of_the_lake_and_all_else_is_as_ever[json]",)),
-    Mutant("protection: nested values in payloads", PROTECTION, "ingest.protect:_kept",
+    Mutant("protection: nested values in payloads", PROTECTION, "protection.protect:_kept",
            "    if not isinstance(declared, NESTED):", "    if True:",
            (f"{PROTECT}personal_values_are_in_no_file_of_the_lake_and_all_else_is_as_ever[json]",)),
     Mutant("protection: reasons of nested values", PROTECTION, "contract.contract:Contract.type_reasons",
            "if self.protections and isinstance", "if False and isinstance",
            (f"{PROTECT}personal_values_are_in_no_file_of_the_lake_and_all_else_is_as_ever[json]",)),
-    Mutant("protection: records that cannot be parsed", PROTECTION, "ingest.protect:protected",
+    Mutant("protection: records that cannot be parsed", PROTECTION, "protection.protect:protected",
            'F.when(is_read, _payload(out, types, table))', 'F.col("_payload")',
            (f"{PROTECT}personal_values_are_in_no_file_of_the_lake_and_all_else_is_as_ever[csv]",)),
-    Mutant("protection: checks of values that are hashed", BINS, "ingest.protect:_told",
+    Mutant("protection: checks of values that are hashed", BINS, "protection.protect:_told",
            'F.nullif(F.array_join(own, "; "), F.lit(""))', 'F.lit(None).cast("string")',
            (f"{PROTECT}a_replay_judges_what_is_kept_and_checks_of_protected_columns_stay_as_they_were",)),
-    Mutant("protection: the text of an unavailable value", CONVERGENCE, "ingest.protect:_stays",
+    Mutant("protection: the text of an unavailable value", CONVERGENCE, "protection.protect:_stays",
            "stays if unavailable is None else stays | (text == unavailable)", "stays",
            (f"{PROTECT}the_text_that_stands_for_an_unavailable_value_is_none",)),
-    Mutant("protection: a token is not hashed again", CONVERGENCE, "ingest.protect:_protected",
+    Mutant("protection: a token is not hashed again", CONVERGENCE, "protection.protect:_protected",
            "F.when(_stays(protection, text, table), text).when(", "F.when(",
            (f"{PROTECT}the_function_of_a_table_sees_tokens_and_tables_with_the_same_key_can_be_joined",)),
-    Mutant("protection: adoption of values in clear", PROTECTION, "recovery.adoptable:_look_at_rows",
+    Mutant("protection: adoption of values in clear", PROTECTION, "restore.adoptable:_look_at_rows",
            'if count := sums[f"clear {name}"]:', "if count := 0:",
            (f"{PROTECT}a_table_with_values_in_clear_is_not_adopted",)),
     Mutant("rows of files that are gone", CONVERGENCE, "ingest.carry_over:_staying",
@@ -703,7 +703,7 @@ MUTANTS = [
     Mutant("rows that left their window", CONVERGENCE, "ingest.carry_over:_staying",
            "if source.retains_absent_keys:", "if False:",
            ("tests/ingest/test_carry_over.py::test_a_row_that_left_its_window_stays_until_it_is_loaded_where_it_went",)),
-    Mutant("the number of the cuts", CONVERGENCE, "resources.lake:Lake.append",
+    Mutant("the number of the cuts", CONVERGENCE, "platform.lake:Lake.append",
            "if (table.transaction_version(app_id) or 0) != number - 1:", "if False:",
            ("tests/sources/test_window_bounds.py::test_who_is_overtaken_between_reading_and_writing_looks_again",)),
     Mutant("a checkpoint without an ingestion is none", EXPLAIN, "progress.progress:_status",
@@ -752,30 +752,30 @@ MUTANTS = [
     Mutant("an adoption is complete after its last chunk", CONVERGENCE, "load.placement:refuse_foreign",
            "if adopted is not None and known.get(ADOPTED) != adopted:", "if False:",
            (f"{ADOPTION}a_table_that_changes_while_it_is_adopted_is_refused_until_the_adoption_begins_anew",)),
-    Mutant("all chunks of an adoption are of one version", CONVERGENCE, "recovery.adopt:_change_since",
+    Mutant("all chunks of an adoption are of one version", CONVERGENCE, "restore.adopt:_change_since",
            'if one.get("operation") not in _KEEPS_ROWS:', "if False:",
            (f"{ADOPTION}a_table_that_changes_while_it_is_adopted_is_refused_until_the_adoption_begins_anew",)),
-    Mutant("a rebuilt checkpoint is proven", CHECKPOINT, "recovery.rebuild:_doubt",
+    Mutant("a rebuilt checkpoint is proven", CHECKPOINT, "restore.rebuild:_doubt",
            "if evidence.pending:", "if False:",
-           ("tests/recovery/test_rebuild.py::"
+           ("tests/restore/test_rebuild.py::"
             "test_a_partition_whose_rows_the_table_lacks_stays_open_with_the_reason",)),
-    Mutant("a rebuild reports what the log says", CHECKPOINT, "recovery.rebuild:_event",
+    Mutant("a rebuild reports what the log says", CHECKPOINT, "restore.rebuild:_event",
            "tags={DATA_VERSION_TAG: record.fingerprint}", 'tags={DATA_VERSION_TAG: "rebuilt"}',
-           ("tests/recovery/test_rebuild.py::"
+           ("tests/restore/test_rebuild.py::"
             "test_proven_partitions_are_green_with_their_data_versions_and_nothing_is_written",)),
-    Mutant("a preview finds the files that it has staged", EXPLAIN, "recovery.preview_log:PreviewLog.files",
+    Mutant("a preview finds the files that it has staged", EXPLAIN, "what_if.preview_log:PreviewLog.files",
            "if self._staged is None:", "if True:",
            (f"{PREVIEW}a_preview_reads_the_rows_that_it_has_staged_and_leaves_none_of_them_if_it_is_interrupted",)),
-    Mutant("a preview reads the rows that it has staged", EXPLAIN, "recovery.preview_log:PreviewLog.read",
+    Mutant("a preview reads the rows that it has staged", EXPLAIN, "what_if.preview_log:PreviewLog.read",
            "if self._staged is None:", "if True:",
            (f"{PREVIEW}a_preview_reads_the_rows_that_it_has_staged_and_leaves_none_of_them_if_it_is_interrupted",)),
-    Mutant("a plan of another state of the table is outdated", CONVERGENCE, "recovery.planning:check_plan",
+    Mutant("a plan of another state of the table is outdated", CONVERGENCE, "what_if.planning:check_plan",
            "if table_digest(rows, laid_out_by(table), basis.touched) != basis.table:", "if False:",
-           ("tests/recovery/test_planning.py::"
+           ("tests/what_if/test_planning.py::"
             "test_a_plan_is_outdated_by_its_source_its_code_and_other_loads_and_says_by_which",)),
-    Mutant("a load is recorded once, whoever collects it", EXPLAIN, "monitoring.collect:_without",
+    Mutant("a load is recorded once, whoever collects it", EXPLAIN, "history.collect:_without",
            "not in have]", "not in set()]",
-           ("tests/monitoring/test_collect.py::"
+           ("tests/history/test_collect.py::"
             "test_a_collector_that_was_given_another_identity_of_the_instance_appends_nothing_again",)),
     *MUTANTS_OF_SOURCES,
     *MUTANTS_OF_CARE,

@@ -2,15 +2,15 @@
 
 from tests.mutations.mutant import CONVERGENCE, EXPLAIN, Mutant
 
-DOCTOR = "tests/recovery/test_doctor.py::test_"
-PAUSES = "tests/recovery/test_jobs_doctor.py::test_"
-BY_HAND = "tests/monitoring/test_by_hand.py::test_"
+DOCTOR = "tests/restore/test_doctor.py::test_"
+PAUSES = "tests/restore/test_jobs_doctor.py::test_"
+BY_HAND = "tests/history/test_manual_actions.py::test_"
 CONFIRMED = (
     "tests/maintenance/test_jobs.py::"
     "test_a_person_confirms_a_job_that_removes_something_for_good_and_a_schedule_does_not"
 )
-ERASED = "tests/recovery/test_erase.py::test_the_job_of_the_ui_erases_only_after_its_confirmation"
-UNREADABLE = "tests/resources/test_unreadable.py::test_"
+ERASED = "tests/erasure/test_erase.py::test_the_job_of_the_ui_erases_only_after_its_confirmation"
+UNREADABLE = "tests/platform/test_unreadable.py::test_"
 DAMAGED = "tests/cli/test_damaged_tables.py::test_"
 AUDIT = "tests/progress/test_audit.py::test_"
 
@@ -41,29 +41,29 @@ MUTANTS_OF_CARE = [
            "if not lake.append(audit_uri(lake), _as_arrow(whole), WRITER, whole.number):", "if not lake.append("
            "audit_uri(lake), _as_arrow(whole), WRITER, (lake.transaction_version(audit_uri(lake), WRITER) or 0) + 1):",
            (f"{AUDIT}processes_that_write_at_once_give_one_unbroken_chain",)),
-    Mutant("care: a run is in the audit as what it did", EXPLAIN, "monitoring.by_hand:runs_by_hand",
+    Mutant("care: a run is in the audit as what it did", EXPLAIN, "history.manual_actions:runs_by_hand",
            'action=_ACTIONS.get(attempts[0].why, "load"),', 'action="load",',
            (f"{BY_HAND}runs_that_undo_release_and_load_are_recorded_once_as_what_they_did",)),
     Mutant("care: what a run recorded is not recorded again", EXPLAIN, "progress.audit_once:_lacking",
            "if (entry.action, entry.table, entry.run_id, key) not in known", "if True",
            (f"{BY_HAND}runs_that_undo_release_and_load_are_recorded_once_as_what_they_did",)),
     Mutant("care: a log that cannot be read hides no other table from the history", EXPLAIN,
-           "monitoring.collect:_Collector._logged", "with faults.of(table):", "if True:",
+           "history.collect:_Collector._logged", "with faults.of(table):", "if True:",
            (f"{DAMAGED}a_damaged_table_is_named_with_its_remedy_and_everything_about_the_others_is_there[torn log]",)),
-    Mutant("care: an empty commit is no damage", EXPLAIN, "resources.unreadable:cut_at_a_line",
+    Mutant("care: an empty commit is no damage", EXPLAIN, "platform.unreadable:cut_at_a_line",
            "whole = bool(actions)", "whole = True",
            (f"{UNREADABLE}an_empty_newest_commit_is_named_although_readers_take_it_for_one_without_rows",)),
-    Mutant("care: a commit without its fence is whole", EXPLAIN, "resources.unreadable:cut_at_a_line",
+    Mutant("care: a commit without its fence is whole", EXPLAIN, "platform.unreadable:cut_at_a_line",
            '"txn" in actions[-1]', "True",
            (f"{UNREADABLE}a_commit_of_the_lakes_own_tables_is_named_if_it_ends_before_its_fence",)),
-    Mutant("care: the doctor goes on after a table that cannot be read", EXPLAIN, "recovery.doctor:examine",
+    Mutant("care: the doctor goes on after a table that cannot be read", EXPLAIN, "restore.doctor:examine",
            "with faults.of(table):", "if True:",
            (f"{DAMAGED}a_damaged_table_is_named_with_its_remedy_and_everything_about_the_others_is_there[torn log]",)),
     Mutant("care: nightly jobs go on after a table that cannot be read", EXPLAIN,
            "maintenance.jobs:MaintenanceJob.definition", "with faults.of(by_name[name]):", "if True:",
            ("tests/maintenance/test_jobs.py::"
             "test_a_job_goes_on_after_a_table_that_cannot_be_read_and_fails_naming_it_alone",)),
-    Mutant("care: nobody is sent to remove a commit that later ones build on", EXPLAIN, "resources.unreadable:_torn",
+    Mutant("care: nobody is sent to remove a commit that later ones build on", EXPLAIN, "platform.unreadable:_torn",
            "if newest and int(name[:20]) > 0:", "if int(name[:20]) > 0:",
-           ("tests/resources/test_unreadable.py::test_an_older_torn_commit_is_not_to_be_removed",)),
+           ("tests/platform/test_unreadable.py::test_an_older_torn_commit_is_not_to_be_removed",)),
 ]  # fmt: skip

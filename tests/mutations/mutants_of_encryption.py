@@ -2,8 +2,8 @@
 
 from tests.mutations.mutant import PROTECTION, Mutant
 
-ENCRYPTED = "tests/ingest/test_encrypted.py::test_"
-PERSON_KEYS = "tests/change_log/test_person_keys.py::test_"
+ENCRYPTED = "tests/protection/test_encrypted.py::test_"
+PERSON_KEYS = "tests/protection/test_person_keys.py::test_"
 
 MUTANTS_OF_ENCRYPTION = [
     Mutant(
@@ -25,7 +25,7 @@ MUTANTS_OF_ENCRYPTION = [
     Mutant(
         "encryption: what only looks like a token",
         PROTECTION,
-        "ingest.protect:_stays",
+        "protection.protect:_stays",
         "isinstance(protection, Sealed) and",
         "False and",
         (f"{ENCRYPTED}a_text_that_only_looks_like_a_token_is_protected_like_any_other",),
@@ -33,7 +33,7 @@ MUTANTS_OF_ENCRYPTION = [
     Mutant(
         "encryption: keys that were made meanwhile",
         PROTECTION,
-        "recovery.erase:Eraser._erased",
+        "erasure.erase:Eraser._erased",
         "more = self._forget_keys()",
         "more = (0, Removed())",
         (f"{ENCRYPTED}a_key_that_a_load_or_a_compaction_made_meanwhile_goes_too_and_one_that_stays_is_told",),
@@ -41,7 +41,7 @@ MUTANTS_OF_ENCRYPTION = [
     Mutant(
         "encryption: keys in another place",
         PROTECTION,
-        "change_log.person_keys:store_of",
+        "protection.person_keys:store_of",
         "if uri == own and elsewhere is None:",
         "if True:",
         (f"{ENCRYPTED}keys_that_are_elsewhere_are_not_made_anew_and_no_erasure_overlooks_them",),
@@ -49,7 +49,7 @@ MUTANTS_OF_ENCRYPTION = [
     Mutant(
         "encryption: a key of each person",
         PROTECTION,
-        "ingest.tokens:sealed_column",
+        "protection.tokens:sealed_column",
         "person.secret if person else",
         "",
         (f"{ENCRYPTED}values_are_in_no_file_and_whoever_has_the_keys_reads_them",),
@@ -57,7 +57,7 @@ MUTANTS_OF_ENCRYPTION = [
     Mutant(
         "encryption: a nonce of its own for each value",
         PROTECTION,
-        "ingest.tokens:sealed_column",
+        "protection.tokens:sealed_column",
         "secret, plain)",
         "secret)",
         (f"{ENCRYPTED}a_token_is_made_alike_in_spark_and_without_and_names_a_row",),
@@ -65,7 +65,7 @@ MUTANTS_OF_ENCRYPTION = [
     Mutant(
         "encryption: random secrets",
         PROTECTION,
-        "change_log.person_keys:_random",
+        "protection.person_keys:_random",
         'F.concat(different, F.lit(f" {draws} {each}"))',
         'F.lit("x")',
         (f"{PERSON_KEYS}keys_of_persons_are_random_and_deleted_one_by_one",),
@@ -73,7 +73,7 @@ MUTANTS_OF_ENCRYPTION = [
     Mutant(
         "encryption: one key of a person",
         PROTECTION,
-        "change_log.person_keys:_create_missing",
+        "protection.person_keys:_create_missing",
         'wanted.join(stored_keys(spark, lake, kind, parts), PERSON, "left_anti")',
         "wanted",
         (f"{PERSON_KEYS}loads_at_once_give_a_person_one_key",),
@@ -81,7 +81,7 @@ MUTANTS_OF_ENCRYPTION = [
     Mutant(
         "encryption: no key for erased persons",
         PROTECTION,
-        "change_log.person_keys:keys_of_persons",
+        "protection.person_keys:keys_of_persons",
         "if deny:",
         "if False:",
         (f"{PERSON_KEYS}keys_of_persons_are_random_and_deleted_one_by_one",),
@@ -89,7 +89,7 @@ MUTANTS_OF_ENCRYPTION = [
     Mutant(
         "encryption: values without a person",
         PROTECTION,
-        "ingest.protect:_broken",
+        "protection.protect:_broken",
         "F.col(PERSON).isNull(), nobody",
         "F.lit(False), nobody",
         (f"{ENCRYPTED}a_value_without_a_person_goes_to_quarantine_and_is_kept_nowhere",),
@@ -97,7 +97,7 @@ MUTANTS_OF_ENCRYPTION = [
     Mutant(
         "encryption: a person without a key",
         PROTECTION,
-        "ingest.protect:_broken",
+        "protection.protect:_broken",
         "if persons.are_complete:",
         "if False:",
         (f"{ENCRYPTED}a_person_who_comes_while_the_source_is_read_fails_the_load_which_is_tried_again",),
@@ -105,7 +105,7 @@ MUTANTS_OF_ENCRYPTION = [
     Mutant(
         "encryption: the key goes with the person",
         PROTECTION,
-        "recovery.erase:Eraser._forget_keys",
+        "erasure.erase:Eraser._forget_keys",
         "keys = forget_persons(self.lake, self.kind, self.fingerprints)",
         "keys = 1",
         (f"{ENCRYPTED}without_the_persons_key_nobody_reads_a_value_in_any_copy_of_the_lake",),
@@ -113,7 +113,7 @@ MUTANTS_OF_ENCRYPTION = [
     Mutant(
         "encryption: old files of keys",
         PROTECTION,
-        "recovery.erase:Eraser._forget_keys",
+        "erasure.erase:Eraser._forget_keys",
         "self._without_old_versions(person_keys_uri(self.lake))",
         "Removed()",
         (f"{ENCRYPTED}without_the_persons_key_nobody_reads_a_value_in_any_copy_of_the_lake",),
@@ -121,7 +121,7 @@ MUTANTS_OF_ENCRYPTION = [
     Mutant(
         "encryption: another key of erasures",
         PROTECTION,
-        "change_log.person_keys:keys_of_persons",
+        "protection.person_keys:keys_of_persons",
         "_check_key(lake)",
         "pass",
         (f"{ENCRYPTED}another_key_of_erasures_is_refused_before_a_person_gets_a_second_key",),
@@ -129,7 +129,7 @@ MUTANTS_OF_ENCRYPTION = [
     Mutant(
         "encryption: previews",
         PROTECTION,
-        "ingest.person:person_keys_of",
+        "protection.person:person_keys_of",
         "create and lake.is_written",
         "create",
         (f"{ENCRYPTED}a_preview_gives_nobody_a_key",),

@@ -17,8 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from resources.settings import Settings
-from resources.spark import server as connect_server
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark import server as connect_server
 from tests.mutations.mutant import Mutant
 from tests.mutations.mutants import MUTANTS
 
@@ -29,7 +29,7 @@ SECONDS_PER_TEST = 300
 
 
 def main() -> int:
-    """Run mutants and print what became of each."""
+    """Run mutants and print the outcome of each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*")
     parser.add_argument("--jobs", type=int, default=1)

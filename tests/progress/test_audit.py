@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
+from incload_assets.platform.lake import Lake
 from incload_assets.progress import audit
 from incload_assets.progress.audit import WRITER, AuditEntry, audit_uri, record
 from incload_assets.progress.audit_chain import Altered, Chain, chain_of, chosen
-from resources.lake import Lake
 
 WRITERS, EACH = 3, 5
 

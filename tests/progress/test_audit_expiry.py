@@ -9,12 +9,12 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from incload_assets.declaration import window as windows
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.lake import Lake
 from incload_assets.progress import audit_expiry as module
 from incload_assets.progress.audit import AuditEntry, audit_uri, record
 from incload_assets.progress.audit_chain import Altered, chain_of
 from incload_assets.progress.audit_expiry import AuditExpired, expire_audit
-from resources.errors import IncrementalLoadError
-from resources.lake import Lake
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SINCE_DAY_3 = START + timedelta(days=2, hours=12)

@@ -11,9 +11,9 @@ import dagster as dg
 import pytest
 from dagster._daemon.types import DaemonHeartbeat
 
+from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.progress.backup import back_up, backups, restore
-from incload_assets.recovery.jobs import backup_job
-from resources.errors import IncrementalLoadError
+from incload_assets.restore.jobs import backup_job
 
 DAYS = dg.DailyPartitionsDefinition("2026-01-01", end_date="2026-02-01")
 

@@ -8,9 +8,9 @@ import dagster as dg
 import pytest
 
 from incload_assets.assets.incremental import table_of
+from incload_assets.platform.errors import LakeMistaken
+from incload_assets.platform.lake import Lake
 from incload_assets.progress.lake_identity import adopt_lake, expect_known_lake, known_lake, mistaken
-from resources.errors import LakeMistaken
-from resources.lake import Lake
 from tests.support.tables import declared
 
 

@@ -13,13 +13,13 @@ from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.code_location import incremental_definitions
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.window import window_of
+from incload_assets.platform.settings import Settings
 from incload_assets.progress.lateness import Lateness
 from incload_assets.progress.observed import Observed, observation, observed_in
 from incload_assets.progress.progress import WindowProgress
 from incload_assets.sources.kafka.kafka import Kafka
 from incload_assets.sources.kafka.topic import Identity
 from incload_assets.sources.kafka.windows import position_of
-from resources.settings import Settings
 from tests.support.guest_table import DAYS, NOON, House, guest, house, key
 from tests.support.tables import make
 

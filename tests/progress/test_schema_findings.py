@@ -14,12 +14,12 @@ from deltalake import write_deltalake
 from incload_assets.assets.incremental import table_of
 from incload_assets.change_log import source_schema
 from incload_assets.change_log.source_schema import size_of
+from incload_assets.contract.wider_types import widened
 from incload_assets.declaration.evolution import Evolution
 from incload_assets.declaration.table import Table
-from incload_assets.delta.wider_types import widened
+from incload_assets.platform.lake import Lake
 from incload_assets.progress.schema_findings import keep_schemas, known_schemas, look_at_schema, wider_type
 from incload_assets.writes.merge import Merge
-from resources.lake import Lake
 from tests.support.tables import Item, day, declared
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import dagster as dg
 from pyspark.sql import SparkSession
 
+from incload_assets.platform.settings import Settings
 from incload_assets.progress.progress import progress_of
 from incload_assets.progress.status import TableStatus, table_status
-from resources.settings import Settings
 from tests.support.guest_table import NOON, guest, house, key
 
 

@@ -11,9 +11,9 @@ import dagster as dg
 from pyspark.sql import DataFrame, SparkSession
 
 from incload_assets.assets import Changes, Files, incremental_asset
-from resources.lake import Lake
-from resources.settings import Settings
-from resources.spark.resource import SparkResource
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.resource import SparkResource
 from tests.integration.loader import POINTS, at, die
 from tests.support.guest_table import DAYS, Guest
 

@@ -16,9 +16,9 @@ from dagster._core.launcher import WorkerStatus
 from dagster._core.storage.tags import PARENT_RUN_ID_TAG
 from dagster._core.workspace.load_target import ModuleTarget
 
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
 from incload_assets.runs.warm_servers import stop_warm_servers
-from resources.lake import Lake
-from resources.settings import Settings
 from tests.integration.loader import POINTS
 from tests.runs.crashing import TABLES
 from tests.runs.workplace import Workplace, beside, process_of, workplace_in

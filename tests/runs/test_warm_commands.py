@@ -65,7 +65,7 @@ def test_a_forked_load_loads_and_one_whose_caller_is_killed_ends(clone: Clone, s
 
 
 def test_a_command_with_another_password_is_not_taken(clone: Clone, server: psutil.Process) -> None:
-    code = "import sys; from resources.local_servers.command_socket import *\n"
+    code = "import sys; from incload_assets.platform.local_servers.command_socket import *\n"
     code += "import glob, json, os, socket; [record] = glob.glob('.incload/warm_runs/*/server.json')\n"
     code += "there = socket.socket(socket.AF_UNIX)\n"
     code += "there.connect(address(json.load(open(record))['password']))\n"

@@ -14,9 +14,9 @@ from dagster._core.launcher import WorkerStatus
 from dagster._core.storage.tags import GRPC_INFO_TAG
 from dagster._core.workspace.load_target import PythonFileTarget
 
+from incload_assets.platform.settings import Settings
 from incload_assets.runs.warm_launcher import _asked
 from incload_assets.runs.warm_servers import stop_warm_servers
-from resources.settings import Settings
 from tests.runs.workplace import Workplace, beside, process_of, workplace_in
 
 JOBS = """

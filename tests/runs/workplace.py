@@ -15,8 +15,8 @@ from dagster._core.launcher import WorkerStatus
 from dagster._core.workspace.context import WorkspaceProcessContext, WorkspaceRequestContext
 from dagster._core.workspace.load_target import WorkspaceFileTarget, WorkspaceLoadTarget
 
+from incload_assets.platform.local_servers.supervisor import Record, SupervisedFolder
 from incload_assets.progress.run_tags import PROCESS_TAG, own_tag
-from resources.local_servers.supervisor import Record, SupervisedFolder
 
 CONFIG = {
     "run_launcher": {"module": "incload_assets.runs", "class": "WarmRunLauncher"},

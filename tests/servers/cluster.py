@@ -18,10 +18,10 @@ from typing import Any
 import psutil
 import requests
 
-from resources.local_servers.files import free_port
-from resources.settings import Settings
-from resources.spark import jars
-from resources.spark.java import java_home
+from incload_assets.platform.local_servers.files import free_port
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark import jars
+from incload_assets.platform.spark.java import java_home
 
 HERE = "127.0.0.1"
 SECONDS = 240.0

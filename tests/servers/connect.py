@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import requests
 
-from resources.local_servers.files import free_port
+from incload_assets.platform.local_servers.files import free_port
 from tests.servers.java_servers import CONNECT, DEBEZIUM, fetched, java
 from tests.servers.kafka import KafkaServer, run_folder
 from tests.servers.postgres import PostgresServer

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from resources.samples.kafka import JARS, java_command
-from resources.settings import Settings
-from resources.spark import jars
-from resources.spark.java import java_home
+from incload_assets.platform.samples.kafka import JARS, java_command
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark import jars
+from incload_assets.platform.spark.java import java_home
 
 CONNECT = (*JARS, "org.apache.kafka:connect-runtime:4.3.1", "org.apache.kafka:connect-json:4.3.1")
 """Broker and Connect in one folder."""

@@ -34,10 +34,10 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from resources.local_servers.files import free_port
-from resources.samples import topics as sample_kafka
-from resources.samples.kafka import Broker
-from resources.settings import Settings
+from incload_assets.platform.local_servers.files import free_port
+from incload_assets.platform.samples import topics as sample_kafka
+from incload_assets.platform.samples.kafka import Broker
+from incload_assets.platform.settings import Settings
 from tests.servers.java_servers import java
 from tests.servers.sharing import shared
 from tests.support.certificates import Authority

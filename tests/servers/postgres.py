@@ -15,10 +15,10 @@ import psutil
 import psycopg
 import pytest
 
-from resources.local_servers.files import free_port
-from resources.samples import database as sample_database
-from resources.samples.postgres import Cluster, PostgresFiles
-from resources.settings import Settings
+from incload_assets.platform.local_servers.files import free_port
+from incload_assets.platform.samples import database as sample_database
+from incload_assets.platform.samples.postgres import Cluster, PostgresFiles
+from incload_assets.platform.settings import Settings
 
 _CONFIGURATION = """
 fsync = off

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import requests
 import yaml
 
-from resources.local_servers.files import free_port
+from incload_assets.platform.local_servers.files import free_port
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ import boto3
 import pytest
 import requests
 
-from resources.local_servers.files import free_port
+from incload_assets.platform.local_servers.files import free_port
 
 
 @dataclass(frozen=True)

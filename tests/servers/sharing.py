@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from resources.local_servers.locks import exclusive
+from incload_assets.platform.local_servers.locks import exclusive
 
 ROOT = Path(__file__).parents[2]
 _keepers: list[subprocess.Popen[bytes]] = []

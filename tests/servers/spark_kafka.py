@@ -5,11 +5,11 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from resources.errors import SparkUnavailable
-from resources.local_servers.locks import exclusive
-from resources.settings import Settings
-from resources.spark import jars
-from resources.spark.java import java_home
+from incload_assets.platform.errors import SparkUnavailable
+from incload_assets.platform.local_servers.locks import exclusive
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark import jars
+from incload_assets.platform.spark.java import java_home
 
 _SOURCE = Path(__file__).with_name("token_provider.scala")
 _MISSING = "spark-token-provider-kafka-0-10_2.13"

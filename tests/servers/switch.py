@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from resources.local_servers.files import free_port
+from incload_assets.platform.local_servers.files import free_port
 
 HERE = "127.0.0.1"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from incload_assets.platform.settings import Settings
 from incload_assets.shop import Shop
-from resources.settings import Settings
 
 MONDAY = date(2026, 1, 5)
 

@@ -20,17 +20,17 @@ from incload_assets.checks.source_comparison import table_evidence
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import window_of
 from incload_assets.load.load import load_window
+from incload_assets.platform.databases import Database
+from incload_assets.platform.errors import SourceUnavailable
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.samples.database import stop
+from incload_assets.platform.settings import Settings
 from incload_assets.progress.progress import source_state
 from incload_assets.shop import Shop, founding_date, opening_date
 from incload_assets.shop.calendar import Calendar, midnight
 from incload_assets.shop.database import DATABASE
 from incload_assets.shop.drift import edit
 from incload_assets.shop.prices import prices
-from resources.databases import Database
-from resources.errors import SourceUnavailable
-from resources.lake import Lake
-from resources.samples.database import stop
-from resources.settings import Settings
 from tests.servers.postgres import sample_database_ends
 from tests.shop.conftest import MONDAY
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from incload_assets.platform.settings import Settings
 from incload_assets.shop import Shop
 from incload_assets.shop.definitions import shop_definitions
-from resources.settings import Settings
 from tests.shop.conftest import landed
 
 

@@ -21,14 +21,14 @@ from incload_assets.contract.protection import Masked
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import known_windows, window_of
 from incload_assets.load.load import load_window
+from incload_assets.platform.errors import ContractViolation
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
 from incload_assets.shop import Shop
 from incload_assets.shop.calendar import PLATFORM_AFTER, Calendar, midnight
 from incload_assets.shop.clock import Clock
 from incload_assets.shop.plan import FEEDS, TradingPlan
 from incload_assets.shop.settings import SETTINGS
-from resources.errors import ContractViolation
-from resources.lake import Lake
-from resources.settings import Settings
 from tests.shop.conftest import MONDAY
 from tests.support.detection import detected
 from tests.writes.case import EXAMPLES, SEED

@@ -8,10 +8,10 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.settings import Settings
 from incload_assets.shop import Shop
 from incload_assets.shop.calendar import midnight
-from resources.errors import IncrementalLoadError
-from resources.settings import Settings
 from tests.shop.conftest import MONDAY, landed
 
 

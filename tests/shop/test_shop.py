@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.settings import Settings
 from incload_assets.shop import Shop, ShopBusy, opening_date, platform_date
 from incload_assets.shop.calendar import PLATFORM_AFTER, midnight
 from incload_assets.shop.clock import Clock
 from incload_assets.shop.landing import replace_file
-from resources.errors import IncrementalLoadError
-from resources.settings import Settings
 from tests.shop.conftest import MONDAY, landed
 
 TABLES = ("orders", "customers", "inventory", "events")
@@ -183,7 +183,7 @@ def test_two_processes_take_turns_and_write_what_one_would(a_shop: AShop, tmp_pa
     alone.advance(days=2)
     program = (
         "import sys; from pathlib import Path; from datetime import date;"
-        "from incload_assets.shop import Shop; from resources.settings import Settings;"
+        "from incload_assets.shop import Shop; from incload_assets.platform.settings import Settings;"
         "Shop(Settings(home=Path(sys.argv[1])), opened=date(2026, 1, 5), seed=7, scale=0.25).advance(days=1)"
     )
     both = [

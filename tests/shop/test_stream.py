@@ -24,6 +24,9 @@ from incload_assets.change_log.log import ChangeLog
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import known_windows, window_of
 from incload_assets.load.load import load_window
+from incload_assets.platform.errors import SourceUnavailable
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
 from incload_assets.progress.progress import source_state
 from incload_assets.shop import Shop
 from incload_assets.shop.calendar import PLATFORM_AFTER, Calendar, midnight
@@ -31,9 +34,6 @@ from incload_assets.shop.clock import Clock
 from incload_assets.shop.definitions import summary
 from incload_assets.shop.plan import TradingPlan
 from incload_assets.shop.stream import TOPIC, send_web_events
-from resources.errors import SourceUnavailable
-from resources.lake import Lake
-from resources.settings import Settings
 from tests.servers.kafka import KafkaServer
 from tests.shop.conftest import MONDAY
 from tests.support.detection import detected
@@ -48,7 +48,7 @@ from datetime import date, datetime
 from incload_assets.shop.calendar import Calendar
 from incload_assets.shop.plan import TradingPlan
 from incload_assets.shop.stream import send_web_events
-from resources.settings import Settings
+from incload_assets.platform.settings import Settings
 plan = TradingPlan(Calendar(date.fromisoformat(sys.argv[1]), seed=20, scale=float(sys.argv[2])))
 send_web_events(Settings(), plan, datetime.fromisoformat(sys.argv[3]))
 """

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from incload_assets.assets import Files
-from resources.spark.resource import SESSION_CONF
+from incload_assets.platform.spark.resource import SESSION_CONF
 from tests.servers.switch import switched
 from tests.sources.case import TYPES, Case, Content, Place, Row
 

@@ -9,10 +9,10 @@ import pytest
 
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.window import first_window, window_of
+from incload_assets.platform.lake import Lake
 from incload_assets.sources.postgres import source as database_source
 from incload_assets.sources.postgres.query_by_id import QueryById
 from incload_assets.sources.postgres.query_by_time import QueryByTime
-from resources.lake import Lake
 from tests.servers.postgres import PostgresServer
 from tests.servers.switch import switched
 from tests.sources.case import TYPES, Case, Content, Place

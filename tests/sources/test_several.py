@@ -17,10 +17,10 @@ from incload_assets.change_log.log import ChangeLog
 from incload_assets.checks.source_comparison import content_of, log_content, source_rows
 from incload_assets.declaration.source import DetectRequest, Position, Source
 from incload_assets.declaration.window import window_of
+from incload_assets.platform.errors import DeclarationError
+from incload_assets.platform.lake import Lake
 from incload_assets.sources.kafka.kafka import Kafka
 from incload_assets.sources.window_bounds import WindowBounds
-from resources.errors import DeclarationError
-from resources.lake import Lake
 from tests.ingest.test_carry_over import CurrentRows
 from tests.support.detection import detected
 from tests.support.files import FIRST, days, write

@@ -19,7 +19,7 @@ from incload_assets.assets import (
     Snapshot,
 )
 from incload_assets.declaration.source import Source
-from resources.errors import DeclarationError
+from incload_assets.platform.errors import DeclarationError
 from tests.declaration.test_declared_names import Event
 from tests.support.tables import declared
 

@@ -21,13 +21,13 @@ from pyspark.sql import functions as F
 from incload_assets.assets import Dropped, Freshness, Hashed, Quarantine, incremental_asset
 from incload_assets.declaration.source import EXTRACTED_COLUMNS, PRESENT, SKIPPED, Position
 from incload_assets.declaration.window import Window, first_window, window_of
-from incload_assets.ingest.protect import token
 from incload_assets.load.ranges import load_first_windows
 from incload_assets.load.replay import replay_window, unreplayable
-from resources.errors import IncrementalLoadError, SourceChanged
-from resources.failures import translate
-from resources.settings import Settings
-from resources.spark.resource import open_session
+from incload_assets.platform.errors import IncrementalLoadError, SourceChanged
+from incload_assets.platform.failures import translate
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.resource import open_session
+from incload_assets.protection.protect import token
 from tests.sources.case import Case, Content, Everything, Named, Place, Row
 from tests.sources.cases import CASES
 from tests.support.detection import detected

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from incload_assets.platform.errors import IncrementalLoadError, SourceUnavailable
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.resource import open_session
 from incload_assets.sources.files.json import json_records
 from incload_assets.sources.staging import staged_json
-from resources.errors import IncrementalLoadError, SourceUnavailable
-from resources.settings import Settings
-from resources.spark.resource import open_session
 from tests.sources.case import Place
 from tests.sources.case_files import S3Files
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from incload_assets.platform.lake import Lake
 from incload_assets.sources import window_bounds as module
 from incload_assets.sources.window_bounds import Bound, WindowBounds
-from resources.lake import Lake
 
 
 def noon(number: int) -> datetime:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from incload_assets.declaration.source import DetectRequest, Position, Source, Survey
 from incload_assets.declaration.window import Window
-from resources.lake import Lake
+from incload_assets.platform.lake import Lake
 
 NOWHERE = Lake("/nowhere")
 """For sources that need no lake."""

@@ -22,9 +22,9 @@ from incload_assets.checks import checks_for
 from incload_assets.checks.observation import Observation, look
 from incload_assets.declaration.table import FailedReconciliation, Table
 from incload_assets.maintenance.jobs import MaintenanceJob
-from resources.lake import Lake
-from resources.settings import Settings
-from resources.spark.resource import SparkResource
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.resource import SparkResource
 from tests.support.window_records import checkpoint
 
 DAYS = dg.DailyPartitionsDefinition("2026-01-01")

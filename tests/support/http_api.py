@@ -9,8 +9,8 @@ import requests
 from pyspark.sql import DataFrame, SparkSession
 
 from incload_assets.declaration.source import DetectRequest, Position, Shows, Source
+from incload_assets.platform.errors import DeclarationError, SourceChanged, SourceUnavailable, SourceUnreadable
 from incload_assets.sources.staging import staged_json
-from resources.errors import DeclarationError, SourceChanged, SourceUnavailable, SourceUnreadable
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from incload_assets.declaration.slo import Criticality, Slo
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import window_of
+from incload_assets.history.load_row import LoadRow
 from incload_assets.monitoring.facts import TableFacts
-from incload_assets.monitoring.load_row import LoadRow
 from tests.support.tables import Item
 
 HOURS6 = Freshness(within=timedelta(hours=6))

@@ -9,11 +9,11 @@ import dagster as dg
 import pyarrow as pa
 
 from incload_assets.declaration.table import Table
-from incload_assets.monitoring.collect import identity_of
-from incload_assets.monitoring.load_row import SCHEMA, LoadRow, as_arrow
-from incload_assets.monitoring.loads_table import WRITER, LoadsTable
+from incload_assets.history.collect import identity_of
+from incload_assets.history.load_row import SCHEMA, LoadRow, as_arrow
+from incload_assets.history.loads_table import WRITER, LoadsTable
+from incload_assets.platform.lake import Lake
 from incload_assets.progress.observed import Observed, source_sensor_name
-from resources.lake import Lake
 
 DAY = timedelta(days=1)
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from incload_assets.monitoring.load_row import LoadRow
+from incload_assets.history.load_row import LoadRow
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 RUN = str(UUID(int=0x0123456789ABCDEF0123456789ABCDEF))

@@ -34,13 +34,13 @@ from incload_assets.checks.observation import records
 from incload_assets.checks.registry import check_names
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window, window_of
-from incload_assets.monitoring.load_row import LoadRow
-from incload_assets.monitoring.loads_table import LoadsTable
+from incload_assets.history.load_row import LoadRow
+from incload_assets.history.loads_table import LoadsTable
+from incload_assets.platform.errors import SourceUnavailable
+from incload_assets.platform.lake import Lake
 from incload_assets.progress.observed import Observed, source_sensor_name
 from incload_assets.progress.run_tags import TABLE_TAG
 from incload_assets.progress.verdicts import AT
-from resources.errors import SourceUnavailable
-from resources.lake import Lake
 
 SHARES = (0.04, 0.06, 0.42, 0.33, 0.12)
 """The share of each phase in a load's time; the rest belongs to none."""

@@ -16,11 +16,11 @@ from incload_assets.change_log.file_statistics import statistics_of
 from incload_assets.change_log.staged import FOLDER, Staged, StagedFile
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.window import Window, known_windows
-from incload_assets.delta.sql import content_hash_sql
 from incload_assets.ingest.facts import Facts
 from incload_assets.ingest.ingest import window_record_of
 from incload_assets.ingest.ingestion import Ingestion
 from incload_assets.load.tables import ensure_tables
+from incload_assets.platform.sql import content_hash_sql
 from incload_assets.writes.merge import Merge
 from tests.support.literal_source import LiteralSource
 from tests.support.tables import DatedItem, Loaded, make

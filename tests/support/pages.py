@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Thread
 
+from incload_assets.history.loads_table import LoadsTable
 from incload_assets.monitoring.dashboard.page_server import Looks, PageServer
 from incload_assets.monitoring.dashboard.parts import Links
-from incload_assets.monitoring.loads_table import LoadsTable
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from resources.lake import data_files
+from incload_assets.platform.lake import data_files
 
 
 def held(rows: Iterable[Mapping[str, Any]], names: Iterable[str]) -> Counter[str]:

@@ -24,10 +24,10 @@ from incload_assets.declaration.window import window_of
 from incload_assets.declaration.write import Write
 from incload_assets.load.load import LoadReport, load_window
 from incload_assets.load.tables import ensure_tables
+from incload_assets.platform.lake import Lake
 from incload_assets.progress.checkpoint import Checkpoint
 from incload_assets.sources.files.files import Files
 from incload_assets.writes.merge import Merge
-from resources.lake import Lake
 from tests.support.literal_source import LiteralSource, Record
 
 DAYS = dg.DailyPartitionsDefinition("2026-01-01")

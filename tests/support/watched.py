@@ -10,10 +10,10 @@ import dagster as dg
 from incload_assets.assets.incremental import table_of
 from incload_assets.checks import check_names, checks_for
 from incload_assets.declaration.table import Table
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.resource import SparkResource
 from incload_assets.progress.run_tags import RANGE_END_TAG, RANGE_START_TAG
-from resources.lake import Lake
-from resources.settings import Settings
-from resources.spark.resource import SparkResource
 
 OF_ROWS = ("uniqueness", "reconciliation")
 """Checks that pass after a load, whatever the time of day."""

@@ -21,11 +21,11 @@ from incload_assets.change_log.log import ChangeLog
 from incload_assets.code_location import incremental_definitions
 from incload_assets.declaration.source import Absent
 from incload_assets.declaration.table import Table
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
 from incload_assets.progress.checkpoint import DATA_VERSION_TAG
 from incload_assets.progress.progress import progress_of
 from incload_assets.progress.run_tags import FAILURE_TAG, own_tags
-from resources.lake import Lake
-from resources.settings import Settings
 from tests.support.window_records import land
 
 DAYS = dg.DailyPartitionsDefinition("2026-01-01", end_date="2026-01-15")

@@ -18,12 +18,12 @@ from tempfile import TemporaryDirectory
 from playwright.sync_api import Locator, Page
 
 from incload_assets.assets.incremental import table_of
+from incload_assets.history.loads_table import LoadsTable
 from incload_assets.monitoring.dashboard.page_server import Looks
 from incload_assets.monitoring.dashboard.parts import Links
 from incload_assets.monitoring.dashboard.view import look
-from incload_assets.monitoring.loads_table import LoadsTable
 from incload_assets.monitoring.panels import DASHBOARDS
-from resources.local_servers.files import free_port
+from incload_assets.platform.local_servers.files import free_port
 from tests.support.documents import DOCS
 from tests.support.made_up_loads import made_up, now, weeks
 from tests.support.pages import served

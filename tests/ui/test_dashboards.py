@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from playwright.sync_api import Page, expect
 
+from incload_assets.history.loads_table import LoadsTable
 from incload_assets.monitoring.dashboard.page_server import Looks
 from incload_assets.monitoring.dashboard.view import View, look
-from incload_assets.monitoring.loads_table import LoadsTable
 from tests.support.made_up_loads import made_up, weeks
 from tests.support.made_up_tables import declared
 from tests.support.pages import served

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from incload_assets.checks import LIGHT_CHECKS
-from resources.local_servers.files import free_port
+from incload_assets.platform.local_servers.files import free_port
 from tests.support.project_copy import PROJECT, Clone, readme_files
 from tests.ui.browser import end, open_page, wait_until_up
 

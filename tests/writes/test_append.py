@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from incload_assets.assets import Append, Changes, Quarantine
 from incload_assets.load.reconcile import Evidence
-from resources.errors import DeclarationError
+from incload_assets.platform.errors import DeclarationError
 from tests.support.tables import DatedItem, Loaded, day, item, make
 
 BY_KEY = Changes(keys=["id"], sequence_by=["seq"])

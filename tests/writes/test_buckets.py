@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 
 from incload_assets.assets import Append, Changes, History, Merge
 from incload_assets.declaration.write import BUCKET, Write
+from incload_assets.platform.errors import DeclarationError, SchemaMismatch
 from incload_assets.sources.upstream.references import rows_at
 from incload_assets.sources.upstream.state import UpstreamTable
-from resources.errors import DeclarationError, SchemaMismatch
 from tests.support.tables import Loaded, day, item, make
 
 KEYS = [f"key {n}" for n in range(12)]

@@ -19,7 +19,7 @@ from incload_assets.assets import (
     derived_asset,
     incremental_asset,
 )
-from resources.settings import Settings
+from incload_assets.platform.settings import Settings
 from tests.support.literal_source import LiteralSource
 from tests.support.tables import DAYS, DatedItem, Loaded, day, item
 from tests.support.watched import Watched

@@ -11,9 +11,9 @@ from incload_assets.assets import Changes, DeleteInsert, Quarantine
 from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.window import window_of
 from incload_assets.load.reconcile import Evidence
+from incload_assets.platform.errors import DeclarationError
 from incload_assets.writes.merge_into import app_id
 from incload_assets.writes.plan import Merged
-from resources.errors import DeclarationError
 from tests.support.tables import DAYS, DatedItem, GoodItem, Loaded, day, item, make
 from tests.writes.case_delete_insert import held
 

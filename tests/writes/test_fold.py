@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from incload_assets.assets import Changes, Evolution, Fold
-from resources.errors import ContractViolation
+from incload_assets.platform.errors import ContractViolation
 from tests.support.tables import Item, day, item, make
 from tests.writes.case_fold import Tally
 

@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 from incload_assets.assets import Changes, FullReload, Quarantine
 from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.window import window_of
+from incload_assets.platform.errors import ContractViolation, DeclarationError
 from incload_assets.writes.merge_into import app_id
-from resources.errors import ContractViolation, DeclarationError
 from tests.load.test_load import bins
 from tests.support.tables import GoodItem, Loaded, day, item, make
 from tests.writes.case_full_reload import held

@@ -17,9 +17,9 @@ from incload_assets.checks.uniqueness import uniqueness
 from incload_assets.declaration.window import window_of
 from incload_assets.load.load import LoadReport
 from incload_assets.load.reconcile import examine
+from incload_assets.platform.errors import DeclarationError
 from incload_assets.writes.merge_into import app_id
 from incload_assets.writes.plan import Merged, MergePlan
-from resources.errors import DeclarationError
 from tests.support.literal_source import Record
 from tests.support.tables import DAYS, Item, Loaded, StampedItem, day, item, make
 

@@ -11,9 +11,9 @@ from incload_assets.assets import Changes, Merge
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.checks.source_comparison import table_evidence
 from incload_assets.declaration.window import window_of
-from resources.errors import DeclarationError
-from resources.settings import Settings
-from resources.spark.resource import open_session
+from incload_assets.platform.errors import DeclarationError
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.resource import open_session
 from tests.support.literal_source import Record
 from tests.support.tables import DAYS, Loaded, day, item, make
 

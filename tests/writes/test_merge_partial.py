@@ -12,8 +12,8 @@ from incload_assets.assets import Changes, Files, Merge
 from incload_assets.declaration.window import window_of
 from incload_assets.declaration.write import Write
 from incload_assets.load.reconcile import Evidence
+from incload_assets.platform.errors import DeclarationError
 from incload_assets.writes.history import History
-from resources.errors import DeclarationError
 from tests.support.detection import detected
 from tests.support.tables import DAYS, day, make
 

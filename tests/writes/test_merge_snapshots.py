@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from incload_assets.assets import Changes, Files, History, Merge, Quarantine
 from incload_assets.ingest.full_extracts import MAX_SNAPSHOTS
 from incload_assets.load.reconcile import Evidence
-from resources.errors import ContractViolation, DeclarationError
+from incload_assets.platform.errors import ContractViolation, DeclarationError
 from tests.support.files import write
 from tests.support.literal_source import Record
 from tests.support.tables import DatedItem, GoodItem, Item, day, item, make

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from incload_assets.assets import Changes, Merge
 from incload_assets.load.reconcile import Evidence
-from resources.errors import DeclarationError
+from incload_assets.platform.errors import DeclarationError
 from tests.support.tables import day, item, make
 
 SOFT = Merge(soft_delete="is_deleted")

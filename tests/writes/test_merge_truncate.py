@@ -7,8 +7,8 @@ from pyspark.sql import SparkSession
 
 from incload_assets.assets import Changes, Merge, Quarantine
 from incload_assets.load.reconcile import Evidence
+from incload_assets.platform.errors import DeclarationError
 from incload_assets.writes.history import History
-from resources.errors import DeclarationError
 from tests.support.literal_source import Record
 from tests.support.tables import DatedItem, day, item, make
 

@@ -16,10 +16,10 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.table import Quarantine
 from incload_assets.declaration.window import Window, window_of
 from incload_assets.load.ranges import load_first_windows
+from incload_assets.platform.errors import DeclarationError
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.resource import open_session
 from incload_assets.writes.merge_into import app_id
-from resources.errors import DeclarationError
-from resources.settings import Settings
-from resources.spark.resource import open_session
 from tests.load.test_load import bins
 from tests.support.tables import DatedItem, Item, Loaded, StampedItem, day, item, make
 from tests.writes.case_full_reload import held

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from incload_assets.assets import Files, Hashed, Quarantine
-from incload_assets.ingest.protect import token
+from incload_assets.protection.protect import token
 from tests.support.file_texts import texts
 from tests.support.literal_source import Record
 from tests.support.tables import make

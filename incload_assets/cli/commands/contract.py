@@ -16,11 +16,11 @@ from incload_assets.contract.described import TableContract
 from incload_assets.contract.described import as_json as written
 from incload_assets.contract.differences import differences
 from incload_assets.declaration.contract_of import contract_of
+from incload_assets.history.contract_history import contract_history
 from incload_assets.load.evolution import lake_differences
-from incload_assets.monitoring.contract_history import contract_history
+from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.progress.schema_findings import look_at_schema
-from incload_assets.recovery.judged_anew import JudgedAnew, judge_anew
-from resources.errors import IncrementalLoadError
+from incload_assets.what_if.contract_replay import JudgedAnew, judge_anew
 
 contract = typer.Typer(no_args_is_help=True, help="Contracts: show, compare, unknown fields, history.")
 LAKE = "lake"

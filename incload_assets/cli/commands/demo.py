@@ -11,9 +11,9 @@ from incload_assets.cli.support.loads import Loads, complaints, pending, summary
 from incload_assets.cli.support.project import Project, open_project
 from incload_assets.cli.support.runs import free_from_killed_runs
 from incload_assets.declaration.window import now
+from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.shop import Shop
 from incload_assets.shop.plan import FEEDS
-from resources.errors import IncrementalLoadError
 
 DAY = timedelta(days=1)
 

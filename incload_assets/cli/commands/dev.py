@@ -10,7 +10,7 @@ from incload_assets.cli.support import screen
 from incload_assets.cli.support.dagster_process import DagsterProcess
 from incload_assets.cli.support.dev_steps import attend, in_background, prepare_spark, require_free
 from incload_assets.cli.support.folder import enter_project
-from resources.settings import Settings
+from incload_assets.platform.settings import Settings
 
 
 def dev(

@@ -11,9 +11,9 @@ from incload_assets.cli.support.loads import replay_partitions
 from incload_assets.cli.support.options import TableName, Yes, confirm
 from incload_assets.cli.support.partition_keys import chosen
 from incload_assets.cli.support.project import open_project
-from incload_assets.monitoring.rows.decide import decide_where, fix_row, parsed, take_back
-from incload_assets.monitoring.rows.row_key import key_of
-from resources.wording import several, some
+from incload_assets.platform.wording import several, some
+from incload_assets.protection.row_key import key_of
+from incload_assets.quarantine.decide import decide_where, fix_row, parsed, take_back
 
 _BECAUSE = typer.Option("--because", help="Why, for the audit.")
 _PARTITIONS = typer.Option("--partitions", "-p", help="Partition keys and ranges; default: all with rejected rows.")

@@ -32,7 +32,7 @@ def game_day(
     """
     from incload_assets.cli.support import screen
     from incload_assets.cli.support.folder import enter_project
-    from resources.settings import Settings
+    from incload_assets.platform.settings import Settings
 
     enter_project()
     if faults:
@@ -61,7 +61,7 @@ def _play_faults(*, verbose: bool) -> None:
     from incload_assets.monitoring.drill.fault_drill import Outcome, play, require_programs
     from incload_assets.monitoring.drill.faults import FAULTS
     from incload_assets.monitoring.drill.lag_faults import LAG_FAULTS
-    from resources.settings import Settings
+    from incload_assets.platform.settings import Settings
 
     require_programs()
     with screen.apart(verbose=verbose) as console, screen.progress_bar(console) as progress:

@@ -11,14 +11,14 @@ from incload_assets.cli.support import screen
 from incload_assets.cli.support.options import AllAsJson, TableName
 from incload_assets.cli.support.project import open_project
 from incload_assets.declaration.window import now
+from incload_assets.history.load_row import LoadRow
+from incload_assets.history.loads_table import LoadsTable
 from incload_assets.load.faults import Faults, expect_readable, unreadable_tables
 from incload_assets.load.undo_plan import KeptLanding, kept_landings
-from incload_assets.monitoring.load_row import LoadRow
-from incload_assets.monitoring.loads_table import LoadsTable
+from incload_assets.platform.wording import several
 from incload_assets.progress.audit import FAILED
 from incload_assets.progress.audit_chain import chain_of, chosen
 from incload_assets.progress.pause import parse_since
-from resources.wording import several
 
 
 def history(

@@ -15,13 +15,13 @@ from incload_assets.cli.support.project import Project, open_project
 from incload_assets.cli.support.runs import free_from_killed_runs
 from incload_assets.declaration.table import Table
 from incload_assets.load.pending import outdated_windows
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.wording import several, some
 from incload_assets.progress.lake_identity import expect_known_lake
 from incload_assets.progress.pause import expect_not_paused
 from incload_assets.progress.request import Request
-from incload_assets.recovery.planned import CHANGES, STOPS, Plan
-from incload_assets.recovery.planning import check_plan
-from resources.errors import IncrementalLoadError
-from resources.wording import several, some
+from incload_assets.what_if.planned import CHANGES, STOPS, Plan
+from incload_assets.what_if.planning import check_plan
 
 _PARTITIONS = typer.Option(
     "--partitions", "-p", help="Partition keys and ranges, for example `2026-01-01..2026-01-07,2026-01-10`."

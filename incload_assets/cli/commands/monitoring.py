@@ -18,8 +18,8 @@ from incload_assets.monitoring.prometheus.alertmanager import Channels, alertman
 from incload_assets.monitoring.prometheus.exporter import Exporter, served
 from incload_assets.monitoring.prometheus.rendered import as_yaml, write
 from incload_assets.monitoring.prometheus.rules import prometheus, rules
-from resources.errors import IncrementalLoadError
-from resources.failures import masked
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.failures import masked
 
 PORT = 9464
 monitoring = typer.Typer(no_args_is_help=True, help="Alert rules, routes and dashboards for other programs.")

@@ -14,10 +14,10 @@ from incload_assets.cli.support.runs import free_from_killed_runs, run_compactio
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.maintenance.compact_logs import at_rest_in, plan_compaction
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.wording import several
 from incload_assets.progress import pause as pauses
 from incload_assets.progress import silence as silences
-from resources.errors import IncrementalLoadError
-from resources.wording import several
 
 _UNTIL = typer.Option("--until", help="A time such as `2026-01-06T12:00`, in UTC, or a duration such as `2h`.")
 

@@ -14,13 +14,13 @@ from rich.markup import escape
 from incload_assets.cli.support import screen
 from incload_assets.cli.support.options import Yes, confirm
 from incload_assets.cli.support.project import Project, open_project
-from incload_assets.delta.sql import col
-from incload_assets.monitoring.rows.reveal import revealed, sealed_columns
-from incload_assets.monitoring.rows.row_key import key_of
+from incload_assets.erasure.erase import Eraser
+from incload_assets.erasure.erasure import Erasure, fingerprints_of
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.sql import col
 from incload_assets.progress.audit import AuditEntry, record
-from incload_assets.recovery.erase import Eraser
-from incload_assets.recovery.erasure import Erasure, fingerprints_of
-from resources.errors import IncrementalLoadError
+from incload_assets.protection.reveal import revealed, sealed_columns
+from incload_assets.protection.row_key import key_of
 
 MOST = 20
 

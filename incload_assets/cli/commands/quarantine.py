@@ -16,11 +16,11 @@ from incload_assets.cli.support import screen
 from incload_assets.cli.support.options import AsJson, TableNames
 from incload_assets.cli.support.project import open_project
 from incload_assets.declaration.table import Table
-from incload_assets.monitoring.rows.quarantine import DISCARDED, Rejections, quarantine_of, rejected_rows
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.wording import several
 from incload_assets.progress.audit import AuditEntry, record
-from resources.errors import IncrementalLoadError
-from resources.lake import Lake
-from resources.wording import several
+from incload_assets.quarantine.quarantine import DISCARDED, Rejections, quarantine_of, rejected_rows
 
 TREND = 12
 _COLUMNS = ("file", "row", "partition", "reasons", "payload")

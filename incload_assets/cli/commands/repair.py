@@ -15,9 +15,9 @@ from incload_assets.cli.support.project import open_project
 from incload_assets.load.fill import refuse_unfillable
 from incload_assets.load.replay import refuse_unreplayable
 from incload_assets.load.undo_plan import LAST, Undo, UndoPlan, plan_undo
-from incload_assets.monitoring.windows_to_fill import windows_to_fill
+from incload_assets.platform.wording import several
 from incload_assets.progress.request import Request
-from resources.wording import several
+from incload_assets.quarantine.windows_to_fill import windows_to_fill
 
 _PARTITIONS = typer.Option("--partitions", "-p", help="Partition keys and ranges, for example `2026-01-03`.")
 _BECAUSE = typer.Option("--because", help="Why; shown wherever the partition is, and kept in the audit.")

@@ -19,15 +19,15 @@ from incload_assets.cli.support.project import Project, open_project
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.load.faults import Faults, expect_readable
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.wording import several
 from incload_assets.progress.audit import AuditEntry, record
 from incload_assets.progress.backup import back_up, replaced_by, restore
 from incload_assets.progress.lake_identity import adopt_lake as adopt_this_lake
-from incload_assets.recovery import adopt as adoption
-from incload_assets.recovery import rebuild as rebuilding
-from incload_assets.recovery.doctor import examine
-from resources.lake import Lake
-from resources.settings import Settings
-from resources.wording import several
+from incload_assets.restore import adopt as adoption
+from incload_assets.restore import rebuild as rebuilding
+from incload_assets.restore.doctor import examine
 
 
 def rebuild(

@@ -6,10 +6,10 @@ import typer
 
 from incload_assets.cli.support import screen
 from incload_assets.cli.support.folder import enter_project
-from resources.local_servers.locks import is_held
-from resources.settings import Settings
-from resources.spark import server as connect_server
-from resources.spark.server_files import ServerFiles
+from incload_assets.platform.local_servers.locks import is_held
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark import server as connect_server
+from incload_assets.platform.spark.server_files import ServerFiles
 
 spark = typer.Typer(no_args_is_help=True, help="The Spark server that the loads on this machine share.")
 

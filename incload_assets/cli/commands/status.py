@@ -15,10 +15,10 @@ from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.load.faults import Faults, expect_readable, unreadable_of_lake
 from incload_assets.monitoring.advice import advice_for
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.wording import some
 from incload_assets.progress.silence import silence_of, silences
 from incload_assets.progress.status import TableStatus, forgotten_loads, table_status
-from resources.lake import Lake
-from resources.wording import some
 
 _COUNTED = ("loaded", "missing", "failed", "drifted", "in_progress", "waiting", "held")
 _LABELS = {"in_progress": "running"}

@@ -2,11 +2,11 @@
 
 from incload_assets.cli.support import screen
 from incload_assets.cli.support.folder import enter_project
+from incload_assets.platform.samples import database as sample_database
+from incload_assets.platform.samples import topics as sample_kafka
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark import server as connect_server
 from incload_assets.runs.warm_servers import stop_warm_servers
-from resources.samples import database as sample_database
-from resources.samples import topics as sample_kafka
-from resources.settings import Settings
-from resources.spark import server as connect_server
 
 
 def stop() -> None:

@@ -11,8 +11,8 @@ from rich.markup import escape
 from incload_assets.cli.support import screen
 from incload_assets.cli.support.options import AsJson, TableName
 from incload_assets.cli.support.project import open_project
-from incload_assets.monitoring.rows.row_key import key_of
-from incload_assets.monitoring.rows.row_trace import RowTrace, trace_row
+from incload_assets.history.row_trace import RowTrace, trace_row
+from incload_assets.protection.row_key import key_of
 
 
 def trace(

@@ -15,12 +15,12 @@ from incload_assets.cli.support.options import AsJson, TableName
 from incload_assets.cli.support.partition_keys import chosen
 from incload_assets.cli.support.project import Project, open_project
 from incload_assets.declaration.table import Table
+from incload_assets.platform.wording import several
 from incload_assets.progress.audit import AuditEntry, record
-from incload_assets.recovery import shadow as shadows
-from incload_assets.recovery.plan_text import ALONE, counts_of, notes_of, pace_of
-from incload_assets.recovery.planned import Plan
-from incload_assets.recovery.planning import pending_untouched, plan_loads
-from resources.wording import several
+from incload_assets.what_if import shadow as shadows
+from incload_assets.what_if.plan_text import ALONE, counts_of, notes_of, pace_of
+from incload_assets.what_if.planned import Plan
+from incload_assets.what_if.planning import pending_untouched, plan_loads
 
 _MARKS = {"nothing to do": "[dim]=[/]", "changes": "[yellow]~[/]", "would stop": "[red]✗[/]"}
 

@@ -7,11 +7,11 @@ from typing import Any
 from rich.markup import escape
 
 from incload_assets.cli.support import screen
+from incload_assets.contract.adaptation import Difference
 from incload_assets.contract.described import TableContract
-from incload_assets.delta.differences import Difference
-from resources.wording import several
+from incload_assets.platform.wording import several
 
-_COLOURS = {"stops": "red", "applied": "green", "judged anew": "yellow", "ignored": "dim"}
+_COLOURS = {"stops": "red", "applied": "green", "validated from now on": "yellow", "ignored": "dim"}
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from rich.markup import escape
 from incload_assets.cli.support import screen
 from incload_assets.cli.support.dagster_process import DagsterProcess
 from incload_assets.cli.support.watching import Watch
-from resources.progress import tell
+from incload_assets.platform.progress import tell
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _BEGIN = re.compile(r"^(?=\d{4}-\d\d-\d\d \d\d:\d\d:\d\d )", re.MULTILINE)

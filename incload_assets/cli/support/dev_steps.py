@@ -18,11 +18,11 @@ from incload_assets.cli.support import screen
 from incload_assets.cli.support.dagster_process import DagsterProcess
 from incload_assets.cli.support.dev_report import DevReport
 from incload_assets.declaration.window import now
-from resources.errors import IncrementalLoadError, SparkUnavailable
-from resources.progress import tell
-from resources.settings import Settings
-from resources.spark.jars import jar_paths
-from resources.spark.java import JAVA_PACKAGE, java_home
+from incload_assets.platform.errors import IncrementalLoadError, SparkUnavailable
+from incload_assets.platform.progress import tell
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.jars import jar_paths
+from incload_assets.platform.spark.java import JAVA_PACKAGE, java_home
 
 LOOK_SECONDS = 2.0
 

@@ -26,12 +26,12 @@ from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.table import Quarantine, Table
 from incload_assets.declaration.window import window_of
 from incload_assets.load.load import load_window
+from incload_assets.platform.failures import masked
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.resource import open_session
 from incload_assets.sources.files.files import Files
 from incload_assets.sources.files.storage import store_of
-from resources.failures import masked
-from resources.lake import Lake
-from resources.settings import Settings
-from resources.spark.resource import open_session
 
 FOLDER = "_game_day"
 DAYS = ("2026-01-01", "2026-01-02", "2026-01-03")

@@ -33,13 +33,13 @@ from incload_assets.declaration.window import now, window_of
 from incload_assets.load.load import load_window
 from incload_assets.monitoring.drill.faults import Record, prepare
 from incload_assets.monitoring.prometheus.exporter import Exporter, served
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.resource import open_session
 from incload_assets.progress.observed import source_sensor_name
-from incload_assets.recovery.rebuild import rebuild
+from incload_assets.restore.rebuild import rebuild
 from incload_assets.sources.files.files import Files
 from incload_assets.sources.files.storage import store_of
-from resources.lake import Lake
-from resources.settings import Settings
-from resources.spark.resource import open_session
 
 CHECK_JOBS = ("check_tables", "check_uniqueness", "check_reconciliation")
 POOLS: Any = {"concurrency": {"pools": {"granularity": "op", "default_limit": 1}}}

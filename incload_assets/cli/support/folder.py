@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from resources.errors import IncrementalLoadError
+from incload_assets.platform.errors import IncrementalLoadError
 
 
 def enter_project() -> Path:

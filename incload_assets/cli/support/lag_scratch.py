@@ -28,11 +28,11 @@ from incload_assets.code_location import load_job_name
 from incload_assets.declaration.slo import Slo
 from incload_assets.monitoring.drill.faults import Record
 from incload_assets.monitoring.drill.lag_faults import PROMISED, prepare
+from incload_assets.platform.settings import Settings
 from incload_assets.progress.request import Request
 from incload_assets.progress.run_tags import PROCESS_TAG, own_tag
 from incload_assets.sources.debezium.debezium import Debezium
 from incload_assets.sources.files.files import Files
-from resources.settings import Settings
 
 DAYS = 9
 KEYS = 4999

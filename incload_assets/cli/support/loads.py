@@ -18,9 +18,9 @@ from incload_assets.cli.support.runs import COUNTS, Outcome, free_from_killed_ru
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import known_windows, now
 from incload_assets.load.pending import pending_windows
+from incload_assets.platform.progress import shown_by
+from incload_assets.platform.wording import several
 from incload_assets.progress.request import A_LOAD, Request
-from resources.progress import shown_by
-from resources.wording import several
 
 
 class Loads:

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.progress.confirmed import RULE
-from resources.errors import IncrementalLoadError
 
 TableName = Annotated[str, typer.Argument(help="Name of the table, for example `orders`.")]
 TableNames = Annotated[list[str] | None, typer.Argument(help="Names of tables; default: all.")]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
-from resources.errors import IncrementalLoadError
+from incload_assets.platform.errors import IncrementalLoadError
 
 RANGE = ".."
 

@@ -17,10 +17,10 @@ from incload_assets.checks.reconciliation import NAME as RECONCILIATION
 from incload_assets.cli.support.folder import enter_project
 from incload_assets.declaration.table import Table
 from incload_assets.monitoring.telemetry.emitters import collect_and_send
-from resources.errors import IncrementalLoadError
-from resources.lake import Lake
-from resources.settings import Settings
-from resources.spark.resource import SparkResource
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.resource import SparkResource
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from incload_assets.cli.support.waiting import waiting
 from incload_assets.code_location import load_job_name
 from incload_assets.declaration.table import Table
 from incload_assets.maintenance.compact_logs import COMPACT_LOGS
+from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.progress.process import process_tags
 from incload_assets.progress.request import A_LOAD, Request
-from resources.errors import IncrementalLoadError
 
 STARTED_BY = Request(started_by="command line").as_tags()
 COUNTS = ("rows_read", "inserted", "updated", "deleted", "stale", "duplicate", "quarantined", "erased")

@@ -21,7 +21,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from resources.progress import shown_by
+from incload_assets.platform.progress import shown_by
 
 PLAIN_SECONDS = 20.0
 """Interval of progress lines if there is no terminal, where each line stays."""

@@ -12,10 +12,9 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import dagster as dg
-from dagster._core.errors import DagsterExecutionInterruptedError
-from dagster._utils.interrupts import check_captured_interrupt  # has no public name
 
 from incload_assets.automation.orphans import fail_orphans
+from incload_assets.platform.dagster_private import DagsterExecutionInterruptedError, check_captured_interrupt
 from incload_assets.progress.slots import SlotRun, Slots, pools, slot_runs
 
 LOOK_SECONDS = 1.0

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
-from dagster._core.storage.dagster_run import RunsFilter  # the public name has no filter on update time
 
 from incload_assets.cli.support.reasons import reasons
+from incload_assets.platform.dagster_private import RunsFilter
 from incload_assets.progress.request import Request
 from incload_assets.progress.slots import work_of
 

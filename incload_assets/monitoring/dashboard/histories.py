@@ -4,12 +4,12 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
 from incload_assets.declaration.table import Table
+from incload_assets.history.loads_table import LoadsTable
+from incload_assets.history.sums import sums_at
 from incload_assets.monitoring.dashboard.evaluate import Reading, reading
 from incload_assets.monitoring.facts import Facts, TableFacts
-from incload_assets.monitoring.loads_table import LoadsTable
 from incload_assets.monitoring.metrics import METRICS, samples
-from incload_assets.monitoring.sums import sums_at
-from resources.settings import current_settings
+from incload_assets.platform.settings import current_settings
 
 COUNTERS = tuple(metric for metric in METRICS if metric.kind == "counter")
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 
+from incload_assets.history.load_row import COUNTS, PHASES, LoadRow, landings_of
 from incload_assets.monitoring.dashboard.charts import stretches
 from incload_assets.monitoring.dashboard.human import instant, length, number, share, size
 from incload_assets.monitoring.dashboard.markup import Child, Markup, element, joined
@@ -21,9 +22,8 @@ from incload_assets.monitoring.dashboard.parts import (
 )
 from incload_assets.monitoring.dashboard.table_page import landing, outcome, phases, reason
 from incload_assets.monitoring.dashboard.view import View
-from incload_assets.monitoring.load_row import COUNTS, PHASES, LoadRow, landings_of
-from resources.failures import masked
-from resources.wording import several
+from incload_assets.platform.failures import masked
+from incload_assets.platform.wording import several
 
 
 def load_page(rows: Sequence[LoadRow], view: View, links: Links) -> str:

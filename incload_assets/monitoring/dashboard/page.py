@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
 
+from incload_assets.history.load_row import COUNTS, PHASES
 from incload_assets.monitoring.dashboard.charts import COLOURS, bar, lines
 from incload_assets.monitoring.dashboard.evaluate import Line, Values
 from incload_assets.monitoring.dashboard.human import ago, over, shown
@@ -23,9 +24,8 @@ from incload_assets.monitoring.dashboard.parts import (
 )
 from incload_assets.monitoring.dashboard.slots import slots_in
 from incload_assets.monitoring.dashboard.view import View
-from incload_assets.monitoring.load_row import COUNTS, PHASES
 from incload_assets.monitoring.panels import ON_CALL, Dashboard, Panel
-from resources.wording import several
+from incload_assets.platform.wording import several
 
 SPOKEN: Mapping[str, Mapping[float, str]] = {
     "incload_source_up": {1: "answers", 0: "does not answer"},

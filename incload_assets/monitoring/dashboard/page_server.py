@@ -16,6 +16,7 @@ import dagster as dg
 
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
+from incload_assets.history.loads_table import LoadsTable
 from incload_assets.monitoring.dashboard.docs_page import docs_page
 from incload_assets.monitoring.dashboard.evaluate import Reading
 from incload_assets.monitoring.dashboard.load_page import load_page
@@ -26,13 +27,12 @@ from incload_assets.monitoring.dashboard.quarantine import rejected_of
 from incload_assets.monitoring.dashboard.table_page import table_page
 from incload_assets.monitoring.dashboard.trace_page import traced
 from incload_assets.monitoring.dashboard.view import View, look
-from incload_assets.monitoring.loads_table import LoadsTable
 from incload_assets.monitoring.panels import DASHBOARDS
-from incload_assets.monitoring.rows.row_key import needed_columns
 from incload_assets.monitoring.telemetry.emitters import collect_and_send
-from resources.errors import IncrementalLoadError
-from resources.failures import masked
-from resources.lake import Lake
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.failures import masked
+from incload_assets.platform.lake import Lake
+from incload_assets.protection.row_key import needed_columns
 
 PORT = 3070
 HERE = f"http://127.0.0.1:{PORT}"

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from incload_assets.monitoring.dashboard.human import ago, instant
 from incload_assets.monitoring.dashboard.markup import Child, Markup, document, element, joined
 from incload_assets.monitoring.panels import DASHBOARDS
-from resources.page_addresses import load_path, table_path
+from incload_assets.platform.page_addresses import load_path, table_path
 
 LISTED = 12
 """Rows of a list that are shown at once; the others are folded."""

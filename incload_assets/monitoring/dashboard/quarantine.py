@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 import dagster as dg
 
+from incload_assets.history.load_row import LoadRow, landings_of
 from incload_assets.monitoring.dashboard.human import cut, number, share
 from incload_assets.monitoring.dashboard.markup import Child, element, joined
 from incload_assets.monitoring.dashboard.parts import Links, listing, marked, right
 from incload_assets.monitoring.facts import TableFacts
-from incload_assets.monitoring.load_row import LoadRow, landings_of
-from incload_assets.monitoring.rows.quarantine import RejectedRow, newest_rejected
-from resources.errors import IncrementalLoadError
-from resources.failures import masked, without_texts
-from resources.lake import Lake
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.failures import masked, without_texts
+from incload_assets.platform.lake import Lake
+from incload_assets.quarantine.quarantine import RejectedRow, newest_rejected
 
 
 def rejected_of(facts: TableFacts, lake: Lake) -> Sequence[RejectedRow] | str:

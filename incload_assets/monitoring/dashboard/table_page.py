@@ -4,6 +4,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 
+from incload_assets.history.load_row import PHASES, LoadRow, landings_of
+from incload_assets.history.sums import CHANGED
 from incload_assets.monitoring.dashboard.charts import stretches
 from incload_assets.monitoring.dashboard.human import ago, instant, length, number
 from incload_assets.monitoring.dashboard.lag import lag
@@ -24,11 +26,9 @@ from incload_assets.monitoring.dashboard.quarantine import quarantine
 from incload_assets.monitoring.dashboard.trace_page import trace_form
 from incload_assets.monitoring.dashboard.view import View
 from incload_assets.monitoring.facts import TableFacts
-from incload_assets.monitoring.load_row import PHASES, LoadRow, landings_of
-from incload_assets.monitoring.rows.quarantine import RejectedRow
-from incload_assets.monitoring.sums import CHANGED
-from resources.failures import masked
-from resources.wording import several
+from incload_assets.platform.failures import masked
+from incload_assets.platform.wording import several
+from incload_assets.quarantine.quarantine import RejectedRow
 
 OTHER = len(PHASES)
 """The colour of the time that belongs to no phase."""

@@ -9,15 +9,15 @@ from urllib.parse import parse_qsl
 
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
+from incload_assets.history.row_trace import Change, RowTrace, trace_row
 from incload_assets.monitoring.dashboard.human import cut, instant
 from incload_assets.monitoring.dashboard.markup import Child, Markup, element, joined
 from incload_assets.monitoring.dashboard.parts import Links, frame, listing, marked, notice, right, section
-from incload_assets.monitoring.rows.row_key import key_columns, key_of, needed_columns
-from incload_assets.monitoring.rows.row_trace import Change, RowTrace, trace_row
-from resources.errors import IncrementalLoadError
-from resources.failures import masked, without_texts
-from resources.lake import Lake
-from resources.page_addresses import trace_path
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.failures import masked, without_texts
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.page_addresses import trace_path
+from incload_assets.protection.row_key import key_columns, key_of, needed_columns
 
 Key = Sequence[tuple[str, str]]
 """The columns and values of a row's key as the form sends them."""
@@ -83,7 +83,7 @@ def trace_page(table: Table, given: Key, found: RowTrace | str | None, at: datet
         section("Row", trace_form(table, given)),
         _trace(table, found, links) if isinstance(found, RowTrace) else None,
         at=at,
-        about=joined("Every change of one row, oldest first, and what became of it. ", links.table(table.name)),
+        about=joined("Every change of one row, oldest first, and its outcome. ", links.table(table.name)),
         notices=[notice(found)] if isinstance(found, str) else (),
         refreshed=False,
     )

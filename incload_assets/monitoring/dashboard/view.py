@@ -8,14 +8,14 @@ from datetime import datetime, timedelta
 import dagster as dg
 
 from incload_assets.declaration.table import Table
+from incload_assets.history.loads_table import LoadsTable
 from incload_assets.monitoring.dashboard.evaluate import Line, Reading, Values, evaluate, over_time, reading
 from incload_assets.monitoring.dashboard.histories import counters_at
 from incload_assets.monitoring.facts import Facts, gather
-from incload_assets.monitoring.loads_table import LoadsTable
 from incload_assets.monitoring.metrics import samples
 from incload_assets.monitoring.panels import DASHBOARDS, Query
+from incload_assets.platform.lake import Lake
 from incload_assets.progress.slots import SlotRun, Slots, slot_runs, slots_in_use
-from resources.lake import Lake
 
 DAYS, HOURS = 14, 24
 """The number of values over time of a query whose increase is over a day or longer, and over a shorter time."""

@@ -31,9 +31,9 @@ from incload_assets.monitoring.drill.faults import Fault
 from incload_assets.monitoring.drill.sent_alerts import Alerts
 from incload_assets.monitoring.prometheus.alertmanager import alertmanager
 from incload_assets.monitoring.prometheus.rules import prometheus, rules
-from resources.errors import IncrementalLoadError
-from resources.failures import masked
-from resources.local_servers.files import free_port
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.failures import masked
+from incload_assets.platform.local_servers.files import free_port
 
 PROGRAMS = {"prometheus": "prometheus", "prometheus-alertmanager": "alertmanager"}
 """The programs by their names on Debian, with their names elsewhere."""
@@ -102,7 +102,7 @@ W = TypeVar("W", bound=Watched)
 
 
 def play(scratch: W, faults: Sequence[Fault[W]]) -> Iterator[Outcome]:
-    """Injects each fault, and yields what became of it.
+    """Injects each fault, and yields its outcome.
 
     Args:
         scratch: The table, with its windows loaded and its metrics served.

@@ -16,9 +16,9 @@ from deltalake import DeltaTable, write_deltalake
 
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.declaration.table import Table
-from incload_assets.monitoring.rows.row_trace import RowTrace, trace_row
-from resources.lake import Lake
-from resources.lake_rows import rows_where
+from incload_assets.history.row_trace import RowTrace, trace_row
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.lake_rows import rows_where
 
 Record = Mapping[str, Any]
 S = TypeVar("S", contravariant=True)

@@ -1,4 +1,4 @@
-"""Alertmanager's configuration, made from the declarations of tables: who is told what, and what is not told."""
+"""Alertmanager's configuration, from the declarations: who is notified of what, and which alerts silence others."""
 
 import re
 from collections import defaultdict

@@ -276,7 +276,7 @@ SOURCES = (
         expr="incload_source_up == 0",
         lasts=10 * MINUTE,
         summary="The source of {{ $labels.table }} does not answer",
-        action="See the sensor's last error in Dagster; tell the source's owner. Loads go on by themselves.",
+        action="See the sensor's last error in Dagster; inform the source's owner. Loads go on by themselves.",
         runbook="source-down",
         cause="source",
     ),

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from resources.errors import IncrementalLoadError
+from incload_assets.platform.errors import IncrementalLoadError
 
 HEADER = "# Written by `incload monitoring render` from the declarations of tables; what is changed here is lost.\n"
 _OURS = (HEADER, '"uid": "incload-')

@@ -11,7 +11,7 @@ from urllib.error import URLError
 
 import yaml
 
-from resources.errors import IncrementalLoadError
+from incload_assets.platform.errors import IncrementalLoadError
 
 FILE = "rules.yaml"
 SECONDS = 10

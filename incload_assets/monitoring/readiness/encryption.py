@@ -9,6 +9,11 @@ from urllib.parse import urlsplit
 from incload_assets.contract.protection import Encrypted
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.table import Table
+from incload_assets.platform.databases import Database
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.kafka import KafkaCluster
+from incload_assets.platform.object_store import S3Endpoint, is_s3
+from incload_assets.platform.settings import Settings
 from incload_assets.sources.debezium.debezium import Debezium
 from incload_assets.sources.decorator import SourceDecorator
 from incload_assets.sources.files.files import Files
@@ -16,11 +21,6 @@ from incload_assets.sources.files.storage import default_encryption
 from incload_assets.sources.kafka.kafka import Kafka
 from incload_assets.sources.postgres.source import DatabaseSource
 from incload_assets.sources.several import Several
-from resources.databases import Database
-from resources.errors import IncrementalLoadError
-from resources.kafka import KafkaCluster
-from resources.object_store import S3Endpoint, is_s3
-from resources.settings import Settings
 
 ENCRYPTED_MODES = {"require", "verify-ca", "verify-full"}
 ENCRYPTED_PROTOCOLS = {"SSL", "SASL_SSL"}

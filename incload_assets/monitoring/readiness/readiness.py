@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
-from dagster._core.definitions.run_request import InstigatorType  # has no public name
 
 from incload_assets.checks import checks_for
 from incload_assets.checks.reconciliation import NAME as RECONCILIATION
@@ -17,12 +16,13 @@ from incload_assets.declaration.table import Table
 from incload_assets.monitoring.facts import Facts, TableFacts
 from incload_assets.monitoring.readiness.alert_rules import AlertRule, rules_at, rules_in
 from incload_assets.monitoring.readiness.encryption import connections, stores
+from incload_assets.platform.dagster_private import InstigatorType
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.wording import spoken
 from incload_assets.progress.audit_chain import chain_of, chosen
 from incload_assets.progress.backup import backups, is_sqlite, made_at
-from resources.errors import IncrementalLoadError
-from resources.lake import Lake
-from resources.settings import Settings
-from resources.wording import spoken
 
 DOCS = Path(__file__).parents[2] / "docs"
 RECENTLY = timedelta(days=7)
@@ -39,7 +39,7 @@ DURABLE = ("dagster_postgres", "dagster_mysql")
 TOLD: dict[Criticality, str] = {
     "high": "high: somebody is paged",
     "normal": "normal: a ticket",
-    "low": "low: nobody is told",
+    "low": "low: nobody is notified",
 }
 
 

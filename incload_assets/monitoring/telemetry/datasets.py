@@ -14,6 +14,11 @@ from openlineage.client.naming import dataset as naming
 
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.table import Table
+from incload_assets.platform.databases import Database
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.kafka import KafkaCluster
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import current_settings
 from incload_assets.sources.decorator import SourceDecorator
 from incload_assets.sources.files.files import Files
 from incload_assets.sources.files.template import Template
@@ -21,11 +26,6 @@ from incload_assets.sources.kafka.kafka import Kafka
 from incload_assets.sources.postgres.source import DatabaseSource
 from incload_assets.sources.several import Several
 from incload_assets.sources.upstream.tables import Tables
-from resources.databases import Database
-from resources.errors import IncrementalLoadError
-from resources.kafka import KafkaCluster
-from resources.lake import Lake
-from resources.settings import current_settings
 
 
 @dataclass(frozen=True, order=True)

@@ -15,12 +15,12 @@ from threading import Thread
 import dagster as dg
 
 from incload_assets.declaration.table import Table
-from incload_assets.monitoring.collect import Emit, collect
-from incload_assets.monitoring.load_row import LoadRow
-from resources.errors import IncrementalLoadError
-from resources.failures import masked
-from resources.lake import Lake
-from resources.wording import several
+from incload_assets.history.collect import Emit, collect
+from incload_assets.history.load_row import LoadRow
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.failures import masked
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.wording import several
 
 LIMIT_SECONDS = 10.0
 """Longest time that a collection waits for one receiver."""

@@ -42,12 +42,12 @@ from openlineage.client.facet_v2 import (
 from openlineage.client.generated.test_run import TestExecution, TestRunFacet
 
 from incload_assets.declaration.table import Table
-from incload_assets.monitoring.load_row import LoadRow
+from incload_assets.history.load_row import LoadRow
 from incload_assets.monitoring.telemetry.column_lineage import DIRECT, Origin, Origins, column_lineage
 from incload_assets.monitoring.telemetry.datasets import DatasetName, source_datasets, table_dataset
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.lake import Lake
 from incload_assets.sources.upstream.tables import Tables
-from resources.errors import IncrementalLoadError
-from resources.lake import Lake
 
 RUNS = UUID("6f9b1f0e-6d0c-5c2f-9a53-0d6f0f5a7c11")
 """The namespace of the identifiers of runs."""
@@ -81,13 +81,13 @@ def send_lineage(tables: Sequence[Table], lake: Lake, rows: Sequence[LoadRow]) -
             client.emit(event)
         except Exception as error:
             raise IncrementalLoadError(
-                f"the receiver of the lineage did not take {len(events) - number} of {len(events)} events "
+                f"the lineage receiver rejected {len(events) - number} of {len(events)} events "
                 f"({type(error).__name__})",  # not its text, which may quote an address with a key
                 remedy="check OPENLINEAGE_URL and OPENLINEAGE_API_KEY, or the transport in openlineage.yml",
             ) from None
     if not client.close(CLOSE_SECONDS):
         raise IncrementalLoadError(
-            f"the receiver of the lineage did not take all of {len(events)} events within {CLOSE_SECONDS:.0f} s",
+            f"the lineage receiver did not take all of {len(events)} events within {CLOSE_SECONDS:.0f} s",
             remedy="check that the transport's server is up",
         )
 

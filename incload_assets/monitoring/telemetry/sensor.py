@@ -6,7 +6,7 @@ import dagster as dg
 
 from incload_assets.declaration.table import Table
 from incload_assets.monitoring.telemetry.emitters import collect_and_send
-from resources.wording import several
+from incload_assets.platform.wording import several
 
 NAME = "collect_loads"
 INTERVAL_SECONDS = 30

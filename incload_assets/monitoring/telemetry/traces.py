@@ -22,8 +22,8 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, Status, StatusCode, TraceFlags
 from opentelemetry.util.types import AttributeValue
 
-from incload_assets.monitoring.load_row import COUNTS, LoadRow
-from resources.errors import IncrementalLoadError
+from incload_assets.history.load_row import COUNTS, LoadRow
+from incload_assets.platform.errors import IncrementalLoadError
 
 SPANS_AT_ONCE = 500
 """Number of spans in a request."""
@@ -56,7 +56,7 @@ def send_traces(rows: Sequence[LoadRow]) -> None:
         for start in range(0, len(spans), SPANS_AT_ONCE):
             if exporter.export(spans[start : start + SPANS_AT_ONCE]) is not SpanExportResult.SUCCESS:
                 raise IncrementalLoadError(
-                    f"the endpoint of the traces did not take {len(spans) - start} of {len(spans)} spans",
+                    f"the trace endpoint rejected {len(spans) - start} of {len(spans)} spans",
                     remedy="see the log of opentelemetry above for its answer; check OTEL_EXPORTER_OTLP_ENDPOINT and "
                     "OTEL_EXPORTER_OTLP_HEADERS",
                 )

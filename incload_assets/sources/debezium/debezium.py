@@ -15,13 +15,13 @@ from incload_assets.declaration.field_types import as_columns, check_types
 from incload_assets.declaration.own_fields import OwnField
 from incload_assets.declaration.source import Absent, Position, RetentionMargin, Shows, Source
 from incload_assets.declaration.window import Window
+from incload_assets.platform.errors import DeclarationError, SourceUnreadable
 from incload_assets.sources.debezium.declaration import OWN_FIELDS, check_events
 from incload_assets.sources.debezium.envelope import ENVELOPE, PAYLOAD
 from incload_assets.sources.debezium.events import ELSEWHERE, Reading, table_rows
 from incload_assets.sources.debezium.types import ENCODING, UNAVAILABLE, declared_encoding, default_encoding
 from incload_assets.sources.decorator import SourceDecorator
 from incload_assets.sources.postgres.replication_slot import ReplicationSlot
-from resources.errors import DeclarationError, SourceUnreadable
 
 TimePrecision = Literal["adaptive", "adaptive_time_microseconds", "connect", "microseconds", "nanoseconds", "isostring"]
 Decimals = Literal["precise", "double", "string"]

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from incload_assets.declaration.declared import Declared
 from incload_assets.declaration.own_fields import OwnField
-from resources.errors import DeclarationError
+from incload_assets.platform.errors import DeclarationError
 
 OWN_FIELDS: Mapping[str, OwnField] = {
     "cdc_op": OwnField(T.StringType(), ("c", "u", "d", "r", "t")),

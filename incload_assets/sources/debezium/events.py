@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.contract.exact_json import unmarked
 from incload_assets.declaration.source import PRESENT, SKIPPED
-from incload_assets.delta.sql import any_of
+from incload_assets.platform.sql import any_of
 from incload_assets.sources.debezium.envelope import BOUNDARY, CONNECTOR, HEARTBEAT, PSEUDO_FIELDS, member, taken_apart
 from incload_assets.sources.debezium.types import VALUE, item, value_of
 from incload_assets.sources.files.json import NO_FIELD

@@ -7,7 +7,7 @@ PostgreSQL's format: a string column keeps it, every other type refuses it.
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from incload_assets.delta.sql import let
+from incload_assets.platform.sql import let
 
 _DAY = 86_400_000_000
 _DAYS = (-2_440_588, 2_145_031_948)

@@ -15,7 +15,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from incload_assets.contract.exact_json import is_marked, unmarked
-from incload_assets.delta.sql import let
+from incload_assets.platform.sql import let
 from incload_assets.sources.debezium.times import iso_text, time_text
 
 UNAVAILABLE = "__debezium_unavailable_value"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from resources.errors import SourceUnreadable
+from incload_assets.platform.errors import SourceUnreadable
 
 _SHOWN = 10
 """Largest number of names in a message."""

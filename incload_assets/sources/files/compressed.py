@@ -12,9 +12,9 @@ from typing import IO, Literal
 
 import zstandard
 
+from incload_assets.platform.errors import SourceUnreadable
 from incload_assets.sources.files.storage import store_errors, store_of
 from incload_assets.sources.files.template import Template
-from resources.errors import SourceUnreadable
 
 _PIECE = 1 << 10
 """Bytes decompressed at a time; a few bytes may expand to very many."""

@@ -12,11 +12,11 @@ from typing import Literal
 
 import zstandard
 
+from incload_assets.platform.errors import SourceUnreadable
 from incload_assets.sources.files.columns import FileColumns
 from incload_assets.sources.files.compressed import compression_of, cut_off, unpacked
 from incload_assets.sources.files.storage import store_errors, store_of
 from incload_assets.sources.files.template import Template
-from resources.errors import SourceUnreadable
 
 Encoding = Literal["utf-8", "iso-8859-1", "us-ascii", "utf-16", "utf-16be", "utf-16le"]
 """Encodings in which Spark reads CSV."""

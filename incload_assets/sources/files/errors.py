@@ -3,8 +3,8 @@
 import re
 from dataclasses import replace
 
-from resources.errors import IncrementalLoadError, SourceChanged, SourceUnavailable, SourceUnreadable
-from resources.failures import Fault, first_match
+from incload_assets.platform.errors import IncrementalLoadError, SourceChanged, SourceUnavailable, SourceUnreadable
+from incload_assets.platform.failures import Fault, first_match
 
 _VANISHED = Fault(
     r"\[PATH_NOT_FOUND\] Path does not exist: (?P<file>.+?)\. SQLSTATE",

@@ -13,6 +13,8 @@ from incload_assets.contract.contract import Contract
 from incload_assets.declaration.field_types import check_types
 from incload_assets.declaration.source import Absent, DetectRequest, Position, Shows, Source, Survey
 from incload_assets.declaration.window import Window
+from incload_assets.platform.errors import DeclarationError, SchemaMismatch, SourceUnreadable
+from incload_assets.platform.settings import current_settings
 from incload_assets.sources.files.assignment import by_window
 from incload_assets.sources.files.compressed import Format, extensions_of, format_of
 from incload_assets.sources.files.csv import csv_payloads
@@ -24,12 +26,10 @@ from incload_assets.sources.files.listing import Listed, files_of
 from incload_assets.sources.files.position import File, files_in, gone_from, position_of
 from incload_assets.sources.files.reading import read
 from incload_assets.sources.files.template import Template
-from resources.errors import DeclarationError, SchemaMismatch, SourceUnreadable
-from resources.settings import current_settings
 
 Deleted = Literal["keep", "retract"]
 _PARQUET = (
-    "the payload of a Parquet record does not tell the types of its values, so it cannot be parsed to the same row"
+    "the payload of a Parquet record does not keep the types of its values, so it cannot be parsed to the same row"
 )
 
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from resources.settings import current_settings
+from incload_assets.platform.settings import current_settings
 
 _SETTLED_NS = 2_000_000_000
 """A file changed more recently than this (ns) may change again within one tick of the file system's clock, unseen."""

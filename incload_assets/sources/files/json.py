@@ -26,7 +26,7 @@ from incload_assets.contract.exact_json import (
     why_refused,
 )
 from incload_assets.declaration.source import PRESENT
-from incload_assets.delta.sql import quoted
+from incload_assets.platform.sql import quoted
 from incload_assets.sources.files.records import Records, numbered, reader_of, source_column, spark_path
 from incload_assets.sources.files.template import Template
 

@@ -13,11 +13,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from incload_assets.declaration.window import Window
+from incload_assets.platform.errors import SourceUnavailable, SourceUnreadable
+from incload_assets.platform.object_store import is_s3
 from incload_assets.sources.files.names import UNFINISHED
 from incload_assets.sources.files.storage import store_errors, store_of
 from incload_assets.sources.files.template import Template
-from resources.errors import SourceUnavailable, SourceUnreadable
-from resources.object_store import is_s3
 
 _SINGLE_SCANS = 8
 """Largest number of prefixes that are listed one by one; for more, the key range that covers them is listed once."""

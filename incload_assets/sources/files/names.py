@@ -1,6 +1,6 @@
 """File names that mark unfinished files, or that hide files from Spark."""
 
-from resources.errors import DeclarationError
+from incload_assets.platform.errors import DeclarationError
 
 UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".inprogress", "._copying_", "~")
 """Endings, in lower case, of files that are still being written."""

@@ -17,7 +17,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from incload_assets.delta.sql import quoted
+from incload_assets.platform.errors import SourceUnreadable
+from incload_assets.platform.sql import quoted
 from incload_assets.sources.files.columns import FileColumns
 from incload_assets.sources.files.errors import file_error
 from incload_assets.sources.files.parquet_types import (
@@ -41,7 +42,6 @@ from incload_assets.sources.files.records import (
 )
 from incload_assets.sources.files.storage import store_errors, store_of
 from incload_assets.sources.files.template import Template
-from resources.errors import SourceUnreadable
 
 _ENCRYPTED = b"PARE"
 """Last bytes of a file with an encrypted footer."""

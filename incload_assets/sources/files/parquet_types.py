@@ -86,7 +86,7 @@ def with_times(value: Column, kind: pa.DataType, *, iso: bool = False) -> Column
     Args:
         value: A value of any type.
         kind: Its type in the file, without nanoseconds in the keys of maps.
-        iso: Whether to format times like :data:`~incload_assets.delta.sql.TIMES_IN_JSON`; otherwise like Spark's cast.
+        iso: Whether to format times like ``sql.TIMES_IN_JSON``; otherwise like Spark's cast.
     """
     if not any(map(is_nanoseconds, kinds_in(kind))):
         return value

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from incload_assets.declaration.source import Position
-from resources.wording import several
+from incload_assets.platform.wording import several
 
 
 class File(NamedTuple):

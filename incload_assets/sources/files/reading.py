@@ -8,7 +8,9 @@ from pyspark.sql.types import DataType, StringType
 
 from incload_assets.contract.conversion import bytes_faults, text_for
 from incload_assets.declaration.source import EXTRACTED_COLUMNS, PRESENT
-from incload_assets.delta.sql import union_of
+from incload_assets.platform.errors import SourceChanged, SourceUnreadable
+from incload_assets.platform.object_store import is_s3
+from incload_assets.platform.sql import union_of
 from incload_assets.sources.files.columns import FileColumns
 from incload_assets.sources.files.compressed import Format, check_frames, compression_of, format_of
 from incload_assets.sources.files.csv import read_csv
@@ -20,8 +22,6 @@ from incload_assets.sources.files.parquet import read_parquet
 from incload_assets.sources.files.position import File
 from incload_assets.sources.files.records import Records
 from incload_assets.sources.files.template import Template
-from resources.errors import SourceChanged, SourceUnreadable
-from resources.object_store import is_s3
 
 _LISTED_BY_DRIVER = 32
 """Spark's default for the number of paths that it lists without starting tasks."""

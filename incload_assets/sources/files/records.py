@@ -8,9 +8,9 @@ from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
-from incload_assets.delta.sql import TIMES_IN_JSON
+from incload_assets.platform.object_store import is_s3
+from incload_assets.platform.sql import TIMES_IN_JSON
 from incload_assets.sources.files.template import Template
-from resources.object_store import is_s3
 
 TIMES_AS_JSON = {**TIMES_IN_JSON, "ignoreNullFields": "false"}
 """Options of ``to_json`` that preserve microseconds and the difference between NULL and absent."""

@@ -16,8 +16,8 @@ import fsspec
 from botocore import exceptions as boto
 from fsspec.exceptions import FSTimeoutError
 
-from resources.errors import IncrementalLoadError, SourceChanged, SourceUnavailable, SourceUnreadable
-from resources.object_store import AUTHORITIES, S3Endpoint, is_s3
+from incload_assets.platform.errors import IncrementalLoadError, SourceChanged, SourceUnavailable, SourceUnreadable
+from incload_assets.platform.object_store import AUTHORITIES, S3Endpoint, is_s3
 
 # a silent store costs about ten seconds
 _S3_CONFIG = {"connect_timeout": 3, "read_timeout": 5, "retries": {"total_max_attempts": 2, "mode": "standard"}}

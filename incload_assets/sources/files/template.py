@@ -24,8 +24,8 @@ from functools import cached_property
 from typing import Literal
 
 from incload_assets.declaration.window import Window
+from incload_assets.platform.errors import DeclarationError
 from incload_assets.sources.files.names import check_last
-from resources.errors import DeclarationError
 
 DIRECTIVES: Mapping[str, str] = {
     "Y": r"\d{4}", "m": r"\d\d", "d": r"\d\d", "H": r"\d\d", "M": r"\d\d", "S": r"\d\d",

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from confluent_kafka import KafkaError
 
-from resources.errors import IncrementalLoadError, SourceUnavailable, SourceUnreadable
-from resources.failures import Fault, first_match
+from incload_assets.platform.errors import IncrementalLoadError, SourceUnavailable, SourceUnreadable
+from incload_assets.platform.failures import Fault, first_match
 
 _ACCOUNT = {
     KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.UNSUPPORTED_SASL_MECHANISM,

@@ -10,7 +10,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from incload_assets.declaration.window import Window
-from resources.errors import SourceUnreadable
+from incload_assets.platform.errors import SourceUnreadable
 
 Framed = Literal["json"]
 """What may follow a frame."""

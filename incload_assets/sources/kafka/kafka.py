@@ -17,13 +17,13 @@ from incload_assets.declaration.field_types import check_types
 from incload_assets.declaration.own_fields import OwnField
 from incload_assets.declaration.source import Absent, DetectRequest, Position, RetentionMargin, Shows, Source
 from incload_assets.declaration.window import Window
+from incload_assets.platform.errors import DeclarationError, SourceUnreadable
+from incload_assets.platform.kafka import NAME, KafkaCluster
 from incload_assets.sources.kafka.errors import kafka_error
 from incload_assets.sources.kafka.framed import Framed, refuse_framed
 from incload_assets.sources.kafka.messages import ABOUT, KEY, json_messages, read_messages
 from incload_assets.sources.kafka.topic import TopicMetadata
 from incload_assets.sources.kafka.windows import Chooser, check_identity, identity_of, positions, ranges_of
-from resources.errors import DeclarationError, SourceUnreadable
-from resources.kafka import NAME, KafkaCluster
 
 _NOT_IN_PAYLOADS = {KEY, "kafka_timestamp", "kafka_headers"}
 
@@ -44,7 +44,7 @@ class Kafka(Source):
     - A tombstone (no value) has the fields of its key; it is skipped unless the table names ``kafka_tombstone``, as in
       ``delete_when="kafka_tombstone = 'true'"``.
     - Address and security come from ``INCLOAD_KAFKA_<CLUSTER>_SERVERS`` and ``…_OPTIONS``; see
-      :class:`resources.kafka.KafkaCluster`. Start Spark with ``INCLOAD_KAFKA=true``.
+      :class:`incload_assets.platform.kafka.KafkaCluster`. Start Spark with ``INCLOAD_KAFKA=true``.
 
     Args:
         cluster: Name of the cluster in the environment variables, in lower case.

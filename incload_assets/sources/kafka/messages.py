@@ -11,6 +11,7 @@ from incload_assets.contract.contract import not_null
 from incload_assets.contract.exact_json import is_single, loses_digits, marked, parsed, unmarked
 from incload_assets.declaration.own_fields import OwnField
 from incload_assets.declaration.source import PRESENT, SKIPPED
+from incload_assets.platform.kafka import REQUEST_SECONDS, KafkaCluster
 from incload_assets.sources.files.json import NO_FIELD, json_records
 from incload_assets.sources.kafka.framed import (
     BINARY,
@@ -22,7 +23,6 @@ from incload_assets.sources.kafka.framed import (
     without_frame,
 )
 from incload_assets.sources.kafka.windows import Ranges
-from resources.kafka import REQUEST_SECONDS, KafkaCluster
 
 MESSAGES = (
     "key binary, value binary, headers array<struct<key: string, value: binary>>, partition int, offset bigint, "

@@ -13,9 +13,9 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCol
 from confluent_kafka import admin as kafka_admin
 from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]  # as below
 
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.kafka import REQUEST_SECONDS, KafkaCluster
 from incload_assets.sources.kafka.errors import REFUSED, client_error
-from resources.errors import IncrementalLoadError
-from resources.kafka import REQUEST_SECONDS, KafkaCluster
 
 _SPECS: Any = kafka_admin.OffsetSpec  # type: ignore[attr-defined]  # it is public, but not marked so
 Answer = TypeVar("Answer")

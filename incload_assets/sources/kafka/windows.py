@@ -13,11 +13,11 @@ from typing import Any
 
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.window import Window
+from incload_assets.platform.errors import SourceUnreadable
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.wording import several
 from incload_assets.sources.kafka.topic import Identity, Offsets, TopicMetadata, least_calls
 from incload_assets.sources.window_bounds import Bound, WindowBounds
-from resources.errors import SourceUnreadable
-from resources.lake import Lake
-from resources.wording import several
 
 BYTES_PER_RECORD = 500
 """A guess, because Kafka reports the number of records but not their size."""

@@ -21,10 +21,10 @@ from pydantic import Field
 
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.source import Position
+from incload_assets.platform.databases import APPLICATION
+from incload_assets.platform.wording import several
 from incload_assets.sources.postgres.ranges import Found, Range
 from incload_assets.sources.postgres.relation import Relation
-from resources.databases import APPLICATION
-from resources.wording import several
 
 Lag = Annotated[timedelta, Field(ge=timedelta(0), description="a length of time that is not negative")]
 State = Literal["open", "waiting", "closed"]

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 import psycopg
 from pyspark.errors import PySparkException
 
-from resources.errors import IncrementalLoadError, SourceUnavailable, SourceUnreadable
-from resources.failures import Fault, first_match, masked
+from incload_assets.platform.errors import IncrementalLoadError, SourceUnavailable, SourceUnreadable
+from incload_assets.platform.failures import Fault, first_match, masked
 
 # a server may speak another language: psycopg's text is preceded by the SQLSTATE, which the JDBC driver does not report
 _FAULTS = (

@@ -8,12 +8,12 @@ from typing import Any
 import psycopg
 
 from incload_assets.declaration.source import DetectRequest, Position, Shows
+from incload_assets.platform.errors import SourceUnreadable
 from incload_assets.sources.postgres.closing import Closing, Lag, closing, closing_of, position_of
 from incload_assets.sources.postgres.ranges import Range, found_in
 from incload_assets.sources.postgres.relation import INTEGERS, Column, Relation, quoted
 from incload_assets.sources.postgres.source import DatabaseSource
 from incload_assets.sources.window_bounds import Bound, Choose, WindowBounds
-from resources.errors import SourceUnreadable
 
 _LEAST = 1 - 2**63
 

@@ -9,11 +9,11 @@ import psycopg
 
 from incload_assets.declaration.source import Clock, DetectRequest, Position
 from incload_assets.declaration.window import Window
+from incload_assets.platform.wording import several
 from incload_assets.sources.postgres.closing import Lag, closing, closing_of, position_of
 from incload_assets.sources.postgres.ranges import Range, found_in, literal, micros
 from incload_assets.sources.postgres.relation import TIMES, Column, Relation, quoted
 from incload_assets.sources.postgres.source import DatabaseSource
-from resources.wording import several
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from incload_assets.platform.databases import DRIVER, Database
 from incload_assets.sources.files.records import TIMES_AS_JSON
 from incload_assets.sources.postgres.ranges import MAX_STRETCHES, Range, any_of, buckets, value_sql, within
 from incload_assets.sources.postgres.relation import Column, Relation, quoted
-from resources.databases import DRIVER, Database
 
 ROWS_PER_READ = 250_000
 FETCH_ROWS = 10_000

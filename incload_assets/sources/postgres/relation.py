@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import psycopg
 from pydantic import Field
 
-from resources.databases import NAME, Database
-from resources.errors import DeclarationError, SourceUnreadable
+from incload_assets.platform.databases import NAME, Database
+from incload_assets.platform.errors import DeclarationError, SourceUnreadable
 
 _IN_THE_ENVIRONMENT = "letters, digits and _, in lower case, as in INCLOAD_DATABASE_<NAME>_URL"
 DatabaseName = Annotated[str, Field(pattern=f"^{NAME.pattern}$", description=_IN_THE_ENVIRONMENT)]

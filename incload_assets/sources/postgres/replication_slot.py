@@ -7,10 +7,10 @@ from pydantic import Field
 
 from incload_assets.declaration.field_types import check_types
 from incload_assets.declaration.source import RetentionMargin
+from incload_assets.platform.databases import Database
+from incload_assets.platform.errors import SourceUnreadable
 from incload_assets.sources.postgres.errors import looking
 from incload_assets.sources.postgres.relation import DatabaseName
-from resources.databases import Database
-from resources.errors import SourceUnreadable
 
 _SLOT = """
 SELECT s.active, s.wal_status, s.safe_wal_size, pg_wal_lsn_diff(

@@ -14,13 +14,13 @@ from incload_assets.declaration.declared import Declared
 from incload_assets.declaration.field_types import check_types
 from incload_assets.declaration.source import Position, Shows, Source
 from incload_assets.declaration.window import Window
+from incload_assets.platform.databases import Database
+from incload_assets.platform.errors import DeclarationError
 from incload_assets.sources.postgres.closing import NOTHING, Server, closing_of, server_of
 from incload_assets.sources.postgres.errors import looking
 from incload_assets.sources.postgres.ranges import Range
 from incload_assets.sources.postgres.reading import Part, read_parts
 from incload_assets.sources.postgres.relation import Column, DatabaseName, Relation, check_names, relation_of
-from resources.databases import Database
-from resources.errors import DeclarationError
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ import pyarrow.fs
 from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 
-from resources.lake import data_files
+from incload_assets.platform.lake import data_files
 
 Value = date | datetime | None
 """Value of the partition column; None for NULL, and for every file if no column is given."""

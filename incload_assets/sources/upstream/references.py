@@ -21,11 +21,11 @@ from incload_assets.declaration.source import Position
 from incload_assets.declaration.window import Window
 from incload_assets.declaration.window_rules import inside_sql
 from incload_assets.declaration.write import BUCKET
-from incload_assets.delta.sql import col, row_id_sql
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.lake_rows import rows_where
+from incload_assets.platform.sql import col, row_id_sql
 from incload_assets.sources.upstream.delta_files import digest
 from incload_assets.sources.upstream.state import UpstreamState, UpstreamTable
-from resources.lake import Lake
-from resources.lake_rows import rows_where
 
 _SCHEMA = pa.schema([pa.field("number", pa.int64(), nullable=False), pa.field("notes", pa.string(), nullable=False)])
 

@@ -19,7 +19,11 @@ from incload_assets.declaration.field_types import check_type
 from incload_assets.declaration.source import Absent, DetectRequest, Position, Shows, Source
 from incload_assets.declaration.window import Window
 from incload_assets.declaration.window_rules import inside_sql
-from incload_assets.delta.sql import col
+from incload_assets.platform.errors import DeclarationError, SourceChanged, SourceMissing
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import current_settings
+from incload_assets.platform.sql import col
+from incload_assets.platform.wording import several
 from incload_assets.sources.upstream.delta_files import DeltaFiles, digest
 from incload_assets.sources.upstream.references import (
     open_questions,
@@ -30,10 +34,6 @@ from incload_assets.sources.upstream.references import (
     write_notes,
 )
 from incload_assets.sources.upstream.state import UpstreamState, UpstreamTable
-from resources.errors import DeclarationError, SourceChanged, SourceMissing
-from resources.lake import Lake
-from resources.settings import current_settings
-from resources.wording import several
 
 DerivedFunction = Callable[..., DataFrame]
 

@@ -10,7 +10,7 @@ from incload_assets.declaration.window import window_of
 from incload_assets.load.undo import undo_window
 from incload_assets.load.undo_plan import Undo
 from incload_assets.progress.checkpoint import Checkpoint
-from incload_assets.recovery.preview import preview
+from incload_assets.what_if.preview import preview
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.contest import Contest, Loads
 from tests.benchmarks.items import Items

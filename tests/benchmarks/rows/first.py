@@ -16,10 +16,10 @@ from incload_assets.checks.observation import look
 from incload_assets.checks.reconciliation import ReconciliationConfig, reconciliation
 from incload_assets.declaration.window import window_of
 from incload_assets.load.ranges import load_first_windows
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark import server as connect_server
+from incload_assets.platform.spark.resource import open_session
 from incload_assets.runs.warm_up import warm_up
-from resources.settings import Settings
-from resources.spark import server as connect_server
-from resources.spark.resource import open_session
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.by_hand import SCHEMA
 from tests.benchmarks.contest import Loads, expect_same

@@ -11,10 +11,10 @@ from threading import Event
 import dagster as dg
 
 from incload_assets.checks.registry import check_names
-from incload_assets.monitoring.load_row import SCHEMA
-from incload_assets.monitoring.loads_table import LoadsTable
+from incload_assets.history.load_row import SCHEMA
+from incload_assets.history.loads_table import LoadsTable
 from incload_assets.monitoring.prometheus.exporter import Exporter
-from resources.settings import Settings
+from incload_assets.platform.settings import Settings
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.contest import Contest
 from tests.benchmarks.pairs import Comparison

@@ -21,8 +21,8 @@ from typing import Any
 import dagster as dg
 from deltalake import DeltaTable
 
-from resources.local_servers.files import free_port
-from resources.settings import Settings
+from incload_assets.platform.local_servers.files import free_port
+from incload_assets.platform.settings import Settings
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.pairs import Comparison
 from tests.support.project_copy import PROJECT, Clone

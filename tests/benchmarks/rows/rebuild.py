@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import dagster as dg
 
-from incload_assets.recovery.rebuild import rebuild as rebuilt
+from incload_assets.restore.rebuild import rebuild as rebuilt
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.contest import Contest
 from tests.benchmarks.pairs import Comparison

@@ -13,8 +13,8 @@ from unittest import mock
 from dagster._core.storage.tags import PARTITION_NAME_TAG
 from dagster._core.workspace.load_target import ModuleTarget
 
+from incload_assets.platform.settings import Settings
 from incload_assets.runs.warm_servers import stop_warm_servers
-from resources.settings import Settings
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.contest import Contest, Loads, expect_same
 from tests.benchmarks.items import Items

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import psutil
 
-from resources.settings import Settings
-from resources.spark.resource import open_session
-from resources.spark.server_files import ServerFiles
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.resource import open_session
+from incload_assets.platform.spark.server_files import ServerFiles
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.contest import Contest
 from tests.benchmarks.items import Items

@@ -21,9 +21,9 @@ from incload_assets.monitoring.dashboard.view import View, look, steps
 from incload_assets.monitoring.facts import Check, Facts, TableFacts, Watch
 from incload_assets.monitoring.metrics import Sample
 from incload_assets.monitoring.panels import DASHBOARDS, DEBUG, EXECUTIVE, ON_CALL, Dashboard, Panel, Query
+from incload_assets.platform.settings import Settings
 from incload_assets.progress.observed import Observed
 from incload_assets.progress.slots import SlotRun, Slots
-from resources.settings import Settings
 from tests.support.html import Node, parsed
 from tests.support.made_up_loads import MadeUp, made_up, row, timed, weeks
 from tests.support.made_up_tables import asset, declared, table_of

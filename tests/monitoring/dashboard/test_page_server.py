@@ -12,15 +12,15 @@ import dagster as dg
 import pytest
 
 from incload_assets.declaration.window import window_of
+from incload_assets.history.loads_table import LoadsTable
 from incload_assets.monitoring.dashboard.docs_page import RUNBOOKS
 from incload_assets.monitoring.dashboard.page_server import EVERY_SECONDS, REMEMBERED, Looks, PageServer, looks
 from incload_assets.monitoring.dashboard.view import View, look
 from incload_assets.monitoring.facts import Facts
-from incload_assets.monitoring.loads_table import LoadsTable
 from incload_assets.monitoring.prometheus.alerts import ALERTS
-from resources.errors import SourceUnavailable
-from resources.lake import Lake
-from resources.settings import Settings
+from incload_assets.platform.errors import SourceUnavailable
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
 from tests.support.guest_table import House, guest, house, key
 from tests.support.html import parsed
 from tests.support.made_up_loads import MadeUp, made_up, row, weeks

@@ -13,8 +13,8 @@ from incload_assets.monitoring.drill import fault_drill, faults, lag_faults
 from incload_assets.monitoring.drill.fault_drill import Outcome, play, program
 from incload_assets.monitoring.drill.faults import FAULTS
 from incload_assets.monitoring.drill.lag_faults import LAG_FAULTS
-from resources.errors import IncrementalLoadError
-from resources.settings import Settings
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.settings import Settings
 
 BY_NAME = {fault.runbook: fault for fault in reversed(FAULTS)}
 

@@ -10,7 +10,7 @@ from incload_assets.cli.support.lag_scratch import KEYS, POOL, Database, LagScra
 from incload_assets.monitoring.drill.fault_drill import play
 from incload_assets.monitoring.drill.lag_faults import LAG_FAULTS, PROMISED
 from incload_assets.monitoring.prometheus.alerts import ALERTS
-from resources.settings import Settings
+from incload_assets.platform.settings import Settings
 
 
 def test_both_are_noticed_by_an_alert_that_leads_to_their_runbook() -> None:

@@ -18,8 +18,8 @@ from incload_assets.code_location import incremental_definitions
 from incload_assets.monitoring.metrics import METRICS
 from incload_assets.monitoring.prometheus.alerts import ALERTS, Alert
 from incload_assets.monitoring.prometheus.exporter import WHOLE
-from resources import errors
-from resources.settings import Settings
+from incload_assets.platform import errors
+from incload_assets.platform.settings import Settings
 from tests.support.documents import DOCS, Page
 from tests.support.guest_table import house
 from tests.support.project_copy import Clone, readme_files

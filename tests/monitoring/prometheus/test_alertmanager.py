@@ -9,7 +9,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.monitoring.prometheus.alertmanager import Channels, alertmanager
 from incload_assets.monitoring.prometheus.alerts import ALERTS
 from incload_assets.monitoring.prometheus.rendered import as_yaml
-from resources.settings import Settings
+from incload_assets.platform.settings import Settings
 from tests.servers.prometheus import Alertmanager, eventually, running_alertmanager
 from tests.support.guest_table import house
 from tests.support.load_history import named

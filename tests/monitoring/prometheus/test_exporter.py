@@ -13,16 +13,16 @@ from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 from prometheus_client.parser import text_string_to_metric_families
 
 from incload_assets.declaration.table import Table
+from incload_assets.history.loads_table import LoadsTable
 from incload_assets.monitoring.facts import Facts
-from incload_assets.monitoring.loads_table import LoadsTable
 from incload_assets.monitoring.metrics import METRICS
 from incload_assets.monitoring.prometheus import exporter as exporting
 from incload_assets.monitoring.prometheus.exporter import WHOLE, Exporter, served
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
 from incload_assets.progress.checkpoint import ERROR_CLASSES
 from incload_assets.sources.upstream.state import UpstreamTable
 from incload_assets.sources.upstream.tables import Tables
-from resources.lake import Lake
-from resources.settings import Settings
 from tests.support.guest_table import DAYS, House, house, key
 from tests.support.load_history import days_before, load, named, record
 

@@ -17,9 +17,9 @@ from incload_assets.monitoring.prometheus.alertmanager import Channels, alertman
 from incload_assets.monitoring.prometheus.exporter import WHOLE, Exporter, served
 from incload_assets.monitoring.prometheus.rendered import as_yaml
 from incload_assets.monitoring.prometheus.rules import prometheus, rules
+from incload_assets.platform.settings import Settings
 from incload_assets.sources.upstream.state import UpstreamTable
 from incload_assets.sources.upstream.tables import Tables
-from resources.settings import Settings
 from tests.servers.prometheus import Alertmanager, Prometheus, eventually, running_alertmanager, running_prometheus
 from tests.support.guest_table import house
 from tests.support.load_history import days_before, evaluated, load, named, record, seen, tick

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from incload_assets.monitoring.prometheus.rendered import HEADER, as_yaml, write
-from resources.errors import IncrementalLoadError
+from incload_assets.platform.errors import IncrementalLoadError
 
 
 def test_a_file_is_written_once_and_again_when_it_changes(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.monitoring.prometheus.alerts import ALERTS
 from incload_assets.monitoring.prometheus.rendered import as_yaml
 from incload_assets.monitoring.prometheus.rules import RUNBOOKS, Objectives, rules
-from resources.settings import Settings
+from incload_assets.platform.settings import Settings
 from tests.support.guest_table import house
 from tests.support.load_history import named
 from tests.support.prometheus_tools import assert_firing, run

@@ -27,12 +27,12 @@ from incload_assets.monitoring.facts import Check, Facts, Watch
 from incload_assets.monitoring.readiness.alert_rules import AlertRule
 from incload_assets.monitoring.readiness.encryption import connections
 from incload_assets.monitoring.readiness.readiness import REQUIREMENTS, Circumstances, Finding, Requirement, verdicts
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
 from incload_assets.progress.audit import AuditEntry, record
 from incload_assets.progress.observed import Observed
 from incload_assets.sources.postgres.replication_slot import ReplicationSlot
-from resources.errors import IncrementalLoadError
-from resources.lake import Lake
-from resources.settings import Settings
 from tests.servers.prometheus import running_prometheus
 from tests.servers.s3 import S3Server
 from tests.support.literal_loads import at, facts_of, table_with

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from incload_assets.assets import Append, Changes, Files, Kafka, QueryById, Source, incremental_asset
 from incload_assets.assets.incremental import table_of
 from incload_assets.monitoring.telemetry.datasets import DatasetName, source_datasets, table_dataset
-from resources.lake import Lake
+from incload_assets.platform.lake import Lake
 
 
 class Row(pa.DataFrameModel):

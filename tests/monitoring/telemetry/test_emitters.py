@@ -8,11 +8,11 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from incload_assets.monitoring.loads_table import LoadsTable
+from incload_assets.history.loads_table import LoadsTable
 from incload_assets.monitoring.telemetry.emitters import emitters
 from incload_assets.monitoring.telemetry.sensor import loads_sensor
-from resources.lake import Lake
-from resources.settings import Settings
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
 from tests.support.documents import documented_block
 from tests.support.guest_table import House, guest, house, key
 from tests.support.load_rows import NOON, load_row

@@ -19,8 +19,8 @@ from incload_assets.code_location import incremental_definitions
 from incload_assets.declaration.table import Table
 from incload_assets.definitions import assets_in
 from incload_assets.monitoring.telemetry.emitters import emitters
-from resources.lake import Lake
-from resources.settings import Settings
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
 from tests.support.load_rows import NOON, RUN, failed_row, load_row
 
 LAKE = Lake("s3://lake/prod")
@@ -218,7 +218,7 @@ def test_events_go_to_a_server_and_one_that_refuses_costs_a_warning(
         server.shutdown()
         thread.join()
     [warning] = warnings
-    assert "did not take 2 of 2 events" in warning and "Remedy: " in warning and "sesame" not in warning
+    assert "rejected 2 of 2 events" in warning and "Remedy: " in warning and "sesame" not in warning
 
 
 def test_nothing_is_sent_or_printed_where_no_transport_is_configured_or_lineage_is_turned_off(

@@ -10,7 +10,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from incload_assets.monitoring.telemetry.emitters import emitters
 from incload_assets.monitoring.telemetry.traces import resource, spans_of
-from resources.lake import Lake
+from incload_assets.platform.lake import Lake
 from tests.support.load_rows import NOON, RUN, failed_row, load_row
 from tests.support.otlp_receiver import Receiver, attributes, otlp_receiver
 
@@ -161,7 +161,7 @@ def test_an_endpoint_that_is_down_or_refuses_costs_a_warning_and_nothing_else(
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", f"http://user:secret@{url.removeprefix('http://')}")
     emitters([], LAKE, warnings.append)([load_row(1)])
     [warning] = warnings
-    assert warning.startswith("traces of 1 load may be lost: the endpoint of the traces did not take 8 of 8 spans.")
+    assert warning.startswith("traces of 1 load may be lost: the trace endpoint rejected 8 of 8 spans.")
     assert "Remedy: " in warning and "secret" not in warning
 
 

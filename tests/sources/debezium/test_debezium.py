@@ -17,8 +17,8 @@ from incload_assets.declaration.source import Source
 from incload_assets.declaration.window import window_of
 from incload_assets.ingest.validate import validate
 from incload_assets.load.reconcile import Evidence
+from incload_assets.platform.errors import DeclarationError
 from incload_assets.sources.decorator import SourceDecorator
-from resources.errors import DeclarationError
 from tests.support.detection import detected
 from tests.support.tables import Loaded, day, make
 

@@ -13,7 +13,7 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.table import Quarantine
 from incload_assets.declaration.window import window_of
 from incload_assets.load.ranges import load_first_windows
-from resources.errors import ContractViolation, DeclarationError, SourceUnreadable
+from incload_assets.platform.errors import ContractViolation, DeclarationError, SourceUnreadable
 from tests.sources.debezium.test_debezium import MARKER, Order, bins, event, files, order, table, validated, write
 from tests.support.tables import day, make
 

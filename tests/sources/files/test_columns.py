@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.assets import Append, Changes, Files, FullReload, Merge
-from resources.errors import SourceUnreadable
+from incload_assets.platform.errors import SourceUnreadable
 from tests.support.files import column, day, extracted, write
 from tests.support.tables import Item, Loaded, make
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from incload_assets.declaration.window import Window
+from incload_assets.platform.errors import DeclarationError, SourceUnavailable
 from incload_assets.sources.files.files import Files
-from resources.errors import DeclarationError, SourceUnavailable
 from tests.support.detection import detected
 from tests.support.files import FIRST, day, days, keys, write
 

@@ -17,14 +17,14 @@ from moto.s3.models import s3_backends
 from moto.server import ThreadedMotoServer
 
 from incload_assets.declaration.window import Window
+from incload_assets.platform.errors import IncrementalLoadError, SourceChanged, SourceUnavailable, SourceUnreadable
+from incload_assets.platform.local_servers.files import free_port
 from incload_assets.sources.files.columns import FileColumns
 from incload_assets.sources.files.compressed import check_frames
 from incload_assets.sources.files.csv_shape import CsvOptions, Shape, shapes_of
 from incload_assets.sources.files.files import Files
 from incload_assets.sources.files.parquet import schema_of
 from incload_assets.sources.files.template import Template
-from resources.errors import IncrementalLoadError, SourceChanged, SourceUnavailable, SourceUnreadable
-from resources.local_servers.files import free_port
 from tests.servers.s3 import S3Server
 from tests.support.detection import detected, surveyed
 from tests.support.files import FIRST, day, days, keys

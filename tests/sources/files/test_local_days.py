@@ -16,8 +16,8 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.window import window_of
 from incload_assets.load.ranges import load_first_windows
+from incload_assets.platform.errors import SchemaMismatch
 from incload_assets.progress.status import table_status
-from resources.errors import SchemaMismatch
 from tests.support.detection import detected
 from tests.support.files import keys, write
 from tests.support.tables import Loaded, declared, make

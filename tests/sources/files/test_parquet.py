@@ -15,8 +15,8 @@ import pyarrow.parquet.encryption as encryption
 import pytest
 from pyspark.sql import SparkSession
 
+from incload_assets.platform.errors import SourceUnreadable
 from incload_assets.sources.files.files import Files
-from resources.errors import SourceUnreadable
 from tests.support.detection import detected
 from tests.support.files import FIRST, column, day, extracted, raw, write
 

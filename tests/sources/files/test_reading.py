@@ -18,12 +18,12 @@ from pyspark.sql import functions as F
 
 from incload_assets.declaration.source import Position
 from incload_assets.ingest.source_errors import read_error
+from incload_assets.platform.errors import DeclarationError, SourceChanged, SourceUnreadable
 from incload_assets.sources.files.files import Files
 from incload_assets.sources.files.hashes import local_hashes
 from incload_assets.sources.files.position import File
 from incload_assets.sources.files.position import position_of as position_of_files
 from incload_assets.sources.files.records import reader_of
-from resources.errors import DeclarationError, SourceChanged, SourceUnreadable
 from tests.sources.case import Place
 from tests.sources.case_files import S3Files
 from tests.support.detection import detected

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from incload_assets.declaration.window import window_of
+from incload_assets.platform.errors import DeclarationError
 from incload_assets.sources.files.files import Files
 from incload_assets.sources.files.template import Template
-from resources.errors import DeclarationError
 from tests.support.files import day
 
 

@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.window import Window
 from incload_assets.ingest.source_errors import read_error
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.lake import Lake
 from incload_assets.sources.kafka.kafka import Kafka
-from resources.errors import IncrementalLoadError
-from resources.lake import Lake
 from tests.servers.kafka import KafkaServer
 from tests.support.detection import detected
 

@@ -17,7 +17,7 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.source import Source
 from incload_assets.load.ranges import load_first_windows
 from incload_assets.load.replay import replay_window
-from resources.errors import ContractViolation, DeclarationError, SourceUnreadable
+from incload_assets.platform.errors import ContractViolation, DeclarationError, SourceUnreadable
 from tests.servers.kafka import KafkaServer
 from tests.support.tables import Item, Loaded, day, declared, make
 

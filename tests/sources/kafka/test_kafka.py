@@ -22,13 +22,13 @@ from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.window import Window
 from incload_assets.ingest.source_errors import read_error
+from incload_assets.platform.errors import DeclarationError, SourceMissing, SourceUnavailable, SourceUnreadable
+from incload_assets.platform.kafka import KafkaCluster
+from incload_assets.platform.lake import Lake
 from incload_assets.progress.checkpoint import Checkpoint
 from incload_assets.sources.kafka.kafka import Kafka
 from incload_assets.sources.kafka.topic import TopicMetadata
 from incload_assets.sources.kafka.windows import position_of, ranges_of
-from resources.errors import DeclarationError, SourceMissing, SourceUnavailable, SourceUnreadable
-from resources.kafka import KafkaCluster
-from resources.lake import Lake
 from tests.servers.kafka import KafkaServer, Message, running_kafka
 from tests.support.detection import detected
 from tests.support.tables import Item, Loaded, day, make

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from resources.errors import SourceUnreadable
+from incload_assets.platform.errors import SourceUnreadable
 from tests.servers.kafka import KafkaServer
 from tests.sources.kafka.secured import DAY, LAST, PASSWORD, Secured
 from tests.support.documents import documented_block

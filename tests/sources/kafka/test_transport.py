@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from resources.errors import SourceUnavailable, SourceUnreadable
+from incload_assets.platform.errors import SourceUnavailable, SourceUnreadable
 from tests.servers.kafka import KafkaServer
 from tests.servers.tls import tls_in_front_of
 from tests.sources.kafka.secured import Secured

@@ -11,14 +11,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from incload_assets.declaration.source import Source
+from incload_assets.platform import databases
+from incload_assets.platform.databases import Database
+from incload_assets.platform.errors import IncrementalLoadError, SourceUnavailable, SourceUnreadable
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.local_servers.files import free_port
 from incload_assets.sources.postgres.errors import looking, meaning_of
 from incload_assets.sources.postgres.query_by_id import QueryById
 from incload_assets.sources.postgres.query_by_time import QueryByTime
-from resources import databases
-from resources.databases import Database
-from resources.errors import IncrementalLoadError, SourceUnavailable, SourceUnreadable
-from resources.lake import Lake
-from resources.local_servers.files import free_port
 from tests.servers.tls import tls_in_front_of
 from tests.support.certificates import Authority
 from tests.support.databases import NAME, Shop, put, shop, window

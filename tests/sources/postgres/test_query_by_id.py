@@ -10,12 +10,12 @@ from pyspark.sql import SparkSession
 
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.window import Window
+from incload_assets.platform.errors import SourceUnreadable
+from incload_assets.platform.lake import Lake
 from incload_assets.sources.postgres import query_by_id
 from incload_assets.sources.postgres import source as database_source
 from incload_assets.sources.postgres.closing import Server
 from incload_assets.sources.postgres.query_by_id import QueryById
-from resources.errors import SourceUnreadable
-from resources.lake import Lake
 from tests.support.databases import NEWEST, Shop, at, put, shop, window
 from tests.support.detection import detected
 from tests.support.tables import day, make

@@ -11,7 +11,7 @@ import pytest
 
 from incload_assets.assets import Debezium, Files, ReplicationSlot
 from incload_assets.declaration.source import RetentionMargin
-from resources.errors import DeclarationError, SourceUnavailable
+from incload_assets.platform.errors import DeclarationError, SourceUnavailable
 from tests.servers.postgres import PostgresServer, running_postgres
 
 SLOT = ReplicationSlot("shop", "debezium")

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from incload_assets.platform.lake import Lake
 from incload_assets.sources.upstream.delta_files import DeltaFiles, Value, digest
 from incload_assets.sources.upstream.references import Settled, read_notes, write_notes
-from resources.lake import Lake
 from tests.servers.s3 import S3Server
 
 FIRST, SECOND = date(2026, 1, 1), date(2026, 1, 2)

@@ -24,10 +24,10 @@ from incload_assets.change_log.log import ChangeLog
 from incload_assets.declaration.window import window_of
 from incload_assets.load.detection import detect
 from incload_assets.load.ranges import load_first_windows
+from incload_assets.platform.errors import SourceChanged, SourceMissing
+from incload_assets.platform.lake import Lake
 from incload_assets.progress.checkpoint import Checkpoint
 from incload_assets.progress.progress import source_state
-from resources.errors import SourceChanged, SourceMissing
-from resources.lake import Lake
 from tests.support.detection import detected
 from tests.support.literal_source import LiteralSource, Record
 from tests.support.tables import DAYS, Loaded, day

@@ -1,0 +1,1 @@
+"""The erasure of a person from every table, and the search that proves it."""

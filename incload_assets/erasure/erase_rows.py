@@ -1,0 +1,258 @@
+"""Removal of the rows of erased subjects from the log and the table of one asset.
+
+The steps are those of ``tests/model/erasure.py``: each window of the log that has rows of a subject is landed from the
+log without them, with markers of their keys, and merged, so that the marked keys are folded in full. Then it is landed
+once more without markers, which have the keys. MERGEs that were planned before are called off, and rows of a subject
+that the table still has are replaced by what the log says of their keys. The source is not read.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from incload_assets.change_log.change import CONTROL, REJECTED, REPLACED
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.former import FormerLandings
+from incload_assets.change_log.payloads import payloads_read_at
+from incload_assets.change_log.window_records import BASE, WindowRecord
+from incload_assets.declaration.window import Window
+from incload_assets.delta.counts import Counts
+from incload_assets.delta.deletion import delete_rows
+from incload_assets.ingest.carry_over import replaced_rows
+from incload_assets.ingest.erased import IS_ERASED, marked_erased, without_erased
+from incload_assets.ingest.erased_counts import MOST_KINDS, counts_by_kind, records_in, without_erased_records
+from incload_assets.load.apply import apply_changes
+from incload_assets.load.base_rows import base_window
+from incload_assets.load.range_fences import call_off_ingestions, call_off_merges, range_app_id
+from incload_assets.load.revision import ATTEMPTS, Revision, revise, revision
+from incload_assets.platform.errors import ConcurrentLoad
+from incload_assets.platform.lake import data_files, files_in
+from incload_assets.platform.sql import col
+from incload_assets.platform.wording import several
+from incload_assets.protection.erasures import DenyList
+from incload_assets.writes.merge_into import INGESTION_SHIFT, app_id
+
+_REMEDY = "pause the table, and repeat the erasure"
+
+
+@dataclass(frozen=True)
+class ErasedRows(Counts):
+    """The counts of a removal of subjects from one asset.
+
+    Args:
+        windows: Windows of the log that were landed again.
+        changes: Rows of subjects that the log had.
+        rejected: Rejected rows of subjects among them.
+        rows: Rows of subjects that the table had.
+    """
+
+    windows: int = 0
+    changes: int = 0
+    rejected: int = 0
+    rows: int = 0
+
+
+def rows_found(load: LoadContext, deny: DenyList) -> dict[str, dict[str, int]]:
+    """The number of rows of subjects that the log has, by kind, by partition key.
+
+    Args:
+        load: The context of the table.
+        deny: The subjects.
+    """
+    at = load.log.open()
+    rows = load.log.read(load.spark, at.version()).filter(F.col("_kind") != CONTROL)
+    found: dict[str, dict[str, int]] = {}
+    counts = _of_subjects(load, rows, deny).groupBy("_window", "_kind").count()
+    for row in counts.head(len(load.log.records(at)) * MOST_KINDS):
+        found.setdefault(row["_window"], {})[row["_kind"]] = row["count"]
+    return found
+
+
+def table_rows_found(load: LoadContext, deny: DenyList) -> int:
+    """The number of rows of subjects that the table has; see :func:`rows_found`."""
+    return marked_erased(load.newest_rows(), load.table, deny).filter(F.col(IS_ERASED)).count()
+
+
+def erase_rows(load: LoadContext, deny: DenyList) -> ErasedRows:
+    """Removes the rows of subjects from log and table. Repeated it does nothing more.
+
+    Args:
+        load: The context of the table, in which no load is running.
+        deny: The subjects, all of them in the deny list of the lake, and the log's barrier raised since.
+
+    Raises:
+        ConcurrentLoad: Loads committed first in every attempt.
+    """
+    done = ErasedRows(rows=table_rows_found(load, deny))
+    for _ in range(ATTEMPTS):
+        found = rows_found(load, deny)
+        records = load.log.records(load.log.open())
+        due = sorted(found.keys() | {key for key, record in records.items() if record.erasing})
+        for window in _windows(load, due):
+            done += _erase_window(load, window, deny)
+        if not due:
+            break
+    else:
+        raise _others_first(load, "the log")
+    _call_off_all_merges(load, records)
+    _sweep(load, deny)
+    return done
+
+
+def _of_subjects(load: LoadContext, rows: DataFrame, deny: DenyList) -> DataFrame:
+    marked = marked_erased(rows, load.table, deny, rejected=F.col("_kind") == REJECTED)
+    return marked.filter(F.col(IS_ERASED)).drop(IS_ERASED)
+
+
+def _windows(load: LoadContext, keys: Iterable[str]) -> list[Window]:
+    keys = list(keys)
+    base = [base_window(key) for key in keys if key.startswith(BASE)]
+    return [*base, *load.table.known_windows(key for key in keys if not key.startswith(BASE))]
+
+
+def _erase_window(load: LoadContext, window: Window, deny: DenyList) -> ErasedRows:
+    call_off_ingestions(load, window)
+    done = ErasedRows()
+
+    def erase(revision: Revision) -> bool:
+        nonlocal done
+        assert revision.before is not None
+        if not revision.before.erasing:
+            if revision.waits_for_removals or (counted := _land(revision, revision.before, deny)) is None:
+                return False
+            done += counted
+        return _merge_and_strip(load, window, revision.before)
+
+    revise(load, window, erase, doing="erase rows", remedy=_REMEDY)
+    return done
+
+
+def _land(revision: Revision, before: WindowRecord, deny: DenyList) -> ErasedRows | None:
+    """Lands a window without the rows of subjects, and with markers of their keys; only kinds that have some change.
+
+    Returns:
+        The counts; None if another load landed first.
+    """
+    load, table, key, staged = revision.load, revision.load.table, revision.window.key, revision.staged
+    former = revision.former.filter(F.col("_kind") != CONTROL)
+    counts = counts_by_kind(_of_subjects(load, former, deny))
+    # as of the present code, so that only keys that lose a row are marked; not settled, so that former markers stay
+    ingestion = revision.ingestion(replace(before, code_version=table.code_version))
+    kept = without_erased(former, table, deny, rejected=F.col("_kind") == REJECTED)
+    staged.write(kept.filter(F.col("_kind").isin(*counts) & (F.col("_kind") != REPLACED)), load.log.validated)
+    if (markers := replaced_rows(load, ingestion, former, kept)) is not None:
+        staged.write(markers)
+    records = records_in(counts)
+    # no load of the window: an undo of what was loaded since an instant does not find it
+    now = replace(
+        without_erased_records(before, counts),
+        replaced=sum(file.rows for file in staged.files if file.kind == REPLACED),
+        erasing=True,
+    )
+    load.info(f"{table.name} {key}: lands without {several(records, 'row')}")
+    _keep_named(load, revision.at, key, [*counts])
+    landed = revision.commit(
+        now,
+        note=f"erased rows of {key}",
+        adds=True,
+        keep=False,
+        anew=[*({*counts} | {REPLACED})],
+        read_at=payloads_read_at(revision.at, [key]),
+    )
+    return ErasedRows(windows=1, changes=records, rejected=counts.get(REJECTED, 0)) if landed else None
+
+
+def _keep_named(load: LoadContext, at: DeltaTable, key: str, kinds: Sequence[str]) -> None:
+    """Copies files that former landings name, and that a landing without subjects is about to replace."""
+    replaced = pc.field("partition._kind").isin(pa.array(kinds, pa.string()))
+    files = files_in(data_files(at), "_window", [key]).filter(replaced)
+    FormerLandings(load.log).keep_named([key], [unquote(path) for path in files["path"].to_pylist()])
+
+
+def _merge_and_strip(load: LoadContext, window: Window, before: WindowRecord) -> bool:
+    """Merges a window, and lands what was merged without markers; False if another landing came between.
+
+    Args:
+        load: The context of the table.
+        window: The window.
+        before: Its record before the erasure, with the partitions that it touches without markers.
+    """
+    call_off_merges(load, window)
+    applied = apply_changes(load, (window,), app_id(load.table, window), is_again=lambda _: True)
+    merged = applied.at.controls[window.key]
+    with revision(load, window) as strip:
+        now = replace(merged, partitions=before.partitions, replaced=0, erasing=False)
+        note = f"removed markers of {window.key}"
+        return strip.before == merged and strip.commit(now, note=note, adds=True, keep=False, anew=[REPLACED])
+
+
+def _call_off_all_merges(load: LoadContext, records: Mapping[str, WindowRecord]) -> None:
+    """Rejects all MERGEs that were planned before, by moving the fence of each window, and those of ranges."""
+    table, least = load.table, {}
+    for window in _windows(load, records):
+        least[app_id(table, window)] = records[window.key].landing << INGESTION_SHIFT
+        if not window.key.startswith(BASE):
+            least.setdefault(range_app_id(table, window), -1)  # only if there is one
+    if table.write.whole:
+        least = {f"{table.name}/*": max(least.values(), default=0)}
+    for _ in range(ATTEMPTS):
+        delta = load.lake.delta(load.uri)
+        assert delta is not None
+        present = {fence: delta.transaction_version(fence) for fence in least}
+        moved = {
+            fence: max(least[fence], number or 0) + 1
+            for fence, number in present.items()
+            if number is not None or least[fence] >= 0
+        }
+        if load.lake.move_fences(delta, moved):
+            return
+    raise _others_first(load, "the table")
+
+
+def _sweep(load: LoadContext, deny: DenyList) -> None:
+    """Replaces rows of subjects that the table still has by what the log says of their keys.
+
+    Where rows have no keys, they are deleted: the log has neither them nor others in their place.
+    """
+    table = load.table
+    for _ in range(ATTEMPTS):
+        left = marked_erased(load.newest_rows(), table, deny).filter(F.col(IS_ERASED))
+        if not (count := left.count()):
+            return
+        names, records = table.write.marked(table.contract, table.changes), load.log.records(load.log.open())
+        if not names or not records:
+            load.info(f"{table.name}: deleted {several(count, 'row')} without an explanation in its log")
+            assert table.subject is not None
+            columns, note = [table.subject.by, *table.changes.keys], f"deleted erased rows, run {load.run_id}"
+            delete_rows(load.spark, load.lake.sql_name(load.uri), left, columns, note=note)
+            continue
+        load.info(
+            f"{table.name}: {several(count, 'row')} of the table no longer in its log; their keys are folded again"
+        )
+        # a base window only if there is no other
+        [window] = _windows(load, [max(records, key=lambda key: (not key.startswith(BASE), key))])
+        if _land_markers(load, window, records[window.key], left.select(*map(col, names)).distinct()):
+            _merge_and_strip(load, window, records[window.key])
+    raise _others_first(load, "the table")
+
+
+def _land_markers(load: LoadContext, window: Window, before: WindowRecord, keys: DataFrame) -> bool:
+    with revision(load, window) as marked:
+        marked.staged.write(keys.withColumns({"_kind": F.lit(REPLACED), "_window": F.lit(window.key)}))
+        # their keys may be in any partition
+        now = replace(before, partitions=None, erasing=True)
+        return marked.before == before and marked.commit(now, note="marked keys of erased rows", adds=True, keep=False)
+
+
+def _others_first(load: LoadContext, what: str) -> ConcurrentLoad:
+    return ConcurrentLoad(
+        f"{load.table.name}: other loads changed {what} first in each of {ATTEMPTS} attempts to erase rows",
+        rule="an erasure repeats a step a bounded number of times",
+        remedy=_REMEDY,
+    )

@@ -1,0 +1,330 @@
+"""The fates of the changes of one row, by the rules of its table's write strategy, computed without Spark.
+
+The rules are those of :mod:`incload_assets.writes`, for the few changes of one row in memory. Tests compare what they
+say with tables that real loads have made.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from itertools import groupby
+from typing import Any
+
+from incload_assets.change_log.change import DELETE, EMPTIES, MOVED, REJECTED, REPLACED, UPSERTS
+from incload_assets.declaration.table import Table
+from incload_assets.history.row_changes import (
+    UNKNOWN,
+    Extracts,
+    Fate,
+    Logged,
+    Outcome,
+    Row,
+    order_of,
+    ranked,
+    same,
+)
+from incload_assets.writes.append import Append
+from incload_assets.writes.delete_insert import DeleteInsert
+from incload_assets.writes.fold import Fold
+from incload_assets.writes.full_reload import FullReload
+from incload_assets.writes.history import History
+from incload_assets.writes.merge import Merge
+from incload_assets.writes.overwrite import Overwrite
+from incload_assets.writes.snapshot import Snapshot
+
+_REPEATED = "the same change is there already"
+
+
+def outcome_of(table: Table, changes: Sequence[Logged], present: Sequence[Row], extracts: Extracts) -> Outcome:
+    """The rows that the changes of one row, or of rows that belong together, make.
+
+    Args:
+        table: The declaration.
+        changes: All rows of the log that concern it, in any order.
+        present: The table's rows of it now; only used for what the changes do not tell.
+        extracts: The ingested windows.
+    """
+    fates = {change: _aside(change) for change in changes if change.kind in (REJECTED, REPLACED)}
+    rest = sorted((change for change in changes if change not in fates), key=lambda change: change.arrived)
+    silent = {change.window for change in changes if change.kind == REJECTED}
+    match table.write:
+        case Merge() as write:
+            outcome = _merged(table, write, rest, present)
+        case History() as write:
+            outcome = _versions(table, write, rest)
+        case Append():
+            outcome = _appended(table, rest)
+        case DeleteInsert():
+            outcome = _sets(table, rest)
+        case Fold() as write:
+            outcome = _folded(table, write, rest)
+        case Snapshot() as write:
+            outcome = _of_snapshot(table, write, rest, extracts, silent)
+        case FullReload():
+            outcome = _of_newest(table, rest, extracts)
+        case Overwrite():
+            outcome = _overwritten(table, rest)
+        case write:
+            why = f"what {type(write).__name__} makes of changes is not known here"
+            outcome = Outcome({change: Fate("unknown", why) for change in rest}, None)
+    return Outcome(fates | outcome.fates, outcome.rows, outcome.gone)
+
+
+def _aside(change: Logged) -> Fate:
+    if change.kind == REJECTED:
+        return Fate("rejected", "; ".join(change.reasons) or "it breaks the contract")
+    return Fate("withdrawn", "its window was ingested again without a change of this row that it had before")
+
+
+def _distinct(
+    changes: Sequence[Logged], same_change: Callable[[Logged], Any]
+) -> tuple[list[Logged], dict[Logged, Fate]]:
+    """The changes without repetitions, and what became of these; of several equal ones the first that arrived stays."""
+    first: dict[Any, Logged] = {}
+    fates = {}
+    for change in changes:
+        if (known := first.setdefault(same_change(change), change)) is not change:
+            fates[change] = Fate("duplicate", _REPEATED, known)
+    return list(first.values()), fates
+
+
+def _overtaken(table: Table, change: Logged, others: Sequence[Logged]) -> Fate:
+    """The fate of a change that newer ones have overtaken: it was stale on arrival, or it was superseded later."""
+    newer = sorted(
+        (c for c in others if order_of(table, c) > order_of(table, change)), key=lambda c: order_of(table, c)
+    )
+    before = [c for c in newer if c.landed_at < change.landed_at and c.window != change.window]
+    if before:
+        return Fate("stale", "a newer change had arrived before it", before[-1])
+    return Fate("superseded", "a newer change came after it", newer[0] if newer else None)
+
+
+def _content(table: Table, change: Logged) -> Row:
+    return {name: change.values.get(name) for name in table.columns}
+
+
+def _merged(table: Table, write: Merge, changes: Sequence[Logged], present: Sequence[Row]) -> Outcome:
+    """By the newest change of the key, or of each of its columns; see :mod:`incload_assets.writes.column_fold`."""
+
+    def age(change: Logged) -> tuple[Any, ...]:
+        return order_of(table, change)
+
+    some, fates = _distinct(changes, lambda c: (c.kind, c.unset, age(c)))
+    ends = sorted((c for c in some if c.kind == DELETE or c.kind in EMPTIES), key=age)
+    upserts = sorted((c for c in some if c.kind in UPSERTS), key=age)
+    if not upserts:
+        for change in ends:
+            fates[change] = (
+                Fate("in effect", "there is no row to delete; it keeps older changes out")
+                if change is ends[-1]
+                else _overtaken(table, change, ends)
+            )
+        return Outcome(fates, gone=_deleted(ends[-1]) if ends else "")
+    last = upserts[-1]
+    before = max((age(c) for c in ends if age(c) < age(last)), default=None)
+    ended = ends[-1] if ends and age(ends[-1]) > age(last) else None
+    living = [c for c in upserts if before is None or age(c) > before]
+    row, sources = _values(table, last, living)
+    fixed = {*table.identity, *table.changes.sequence_by}
+    if ended is not None and write.soft_delete:
+        row |= {name: ended.values.get(name) for name in table.changes.sequence_by if name not in table.identity}
+    if write.soft_delete:
+        row[write.soft_delete] = ended is not None
+    required = [f.name for f in table.contract.fields if table.by_column and not f.nullable and f.name not in fixed]
+    lacks = [name for name in required if row[name] is None or (row[name] is UNKNOWN and not present)]
+    alive = ended is None or bool(write.soft_delete)
+    for change in some:
+        if change is ended:
+            fates[change] = Fate(
+                "in effect", "it marks the row as deleted" if write.soft_delete else "it deleted the row"
+            )
+        elif change in sources and alive and lacks:
+            fates[change] = Fate("waiting", f"no change has set {', '.join(lacks)} yet, which the contract requires")
+        elif change in sources and alive:
+            fates[change] = Fate("in effect", _gives(table, change, sources[change]))
+        else:
+            fates[change] = _overtaken(table, change, some)
+    if not alive and ended is not None:
+        return Outcome(fates, gone=_deleted(ended))
+    if lacks:
+        return Outcome(fates, gone=f"its changes wait for a value of {', '.join(lacks)}")
+    return Outcome(fates, [row])
+
+
+def _deleted(change: Logged) -> str:
+    what = {DELETE: "the delete", "truncate": "the truncate"}.get(change.kind, "the full extract")
+    return f"{what} from {change.place or 'its source'} in window {change.window} removed it"
+
+
+def _values(table: Table, last: Logged, living: Sequence[Logged]) -> tuple[Row, dict[Logged, list[str]]]:
+    """The row of the living upserts, oldest first, and by upsert the columns that it gives."""
+    if not table.by_column:
+        return _content(table, last), {last: []}
+    row, sources = {name: last.values.get(name) for name in table.columns}, dict[Logged, list[str]]({last: []})
+    for name in table.columns:
+        if name in table.identity or name in table.changes.sequence_by:
+            continue
+        setting = [c for c in living if name not in c.unset or c.kind == MOVED]
+        row[name] = None
+        if setting:
+            sources.setdefault(setting[-1], []).append(name)
+            row[name] = UNKNOWN if name in setting[-1].unset else setting[-1].values.get(name)
+    return row, sources
+
+
+def _gives(table: Table, change: Logged, columns: Sequence[str]) -> str:
+    if change.kind == MOVED:
+        return "it gave the row this key; values that it leaves unset come from changes under the former key"
+    if not table.by_column:
+        return "the row has its values"
+    return f"the row has its {', '.join(columns)}" if columns else "the row has its sequence"
+
+
+def _versions(table: Table, write: History, changes: Sequence[Logged]) -> Outcome:
+    """The versions of a key, see :mod:`incload_assets.writes.versions`."""
+
+    def age(change: Logged) -> tuple[Any, ...]:
+        return order_of(table, change)
+
+    some, fates = _distinct(changes, age)
+    some.sort(key=age)
+    time, tracked = table.changes.sequence_by[0], write.tracked(table.columns, table.changes)
+    moments = []
+    for _, group in groupby(some, key=lambda c: ranked(c.values.get(time))):
+        *others, newest = group
+        moments.append(newest)
+        for change in others:
+            fates[change] = _overtaken(table, change, [*others, newest])
+    says = {c: None if c.kind == DELETE else same(c.values, tracked) for c in moments}
+    stretches = [list(group) for _, group in groupby(moments, key=says.__getitem__)]
+    rows, gone = [], ""
+    for number, stretch in enumerate(stretches):
+        newest, start = stretch[-1], stretch[0].values.get(time)
+        end = stretches[number + 1][0].values.get(time) if number + 1 < len(stretches) else None
+        if newest.kind == DELETE:
+            ends = "it ended the version before it" if number else "there is no version to end; it is remembered"
+            fates |= {c: Fate("no effect", "the row was deleted already", stretch[0]) for c in stretch}
+            fates[stretch[0]] = Fate("in effect", ends)
+            gone = "" if number else _deleted(newest)
+            continue
+        own = {write.valid_from: start, write.valid_to: end, write.is_current: end is None}
+        rows.append(_content(table, newest) | own)
+        same_version = "no tracked column differs, so that it is in the version of a newer change"
+        fates |= {c: Fate("superseded", same_version, newest) for c in stretch}
+        fates[newest] = Fate("in effect", "the current version" if end is None else "a past version")
+    return Outcome(fates, rows, gone)
+
+
+def _appended(table: Table, changes: Sequence[Logged]) -> Outcome:
+    """The oldest content of each event, see :class:`incload_assets.writes.append.Append`."""
+    if not table.changes.keys:
+        some, fates = _distinct(changes, lambda c: same(c.values, table.columns))
+        fates |= {c: Fate("in effect", "the event is in the table") for c in some}
+        return Outcome(fates, [_content(table, c) for c in some])
+    some, fates = _distinct(changes, lambda c: order_of(table, c))
+    some.sort(key=lambda c: order_of(table, c))
+    fates |= {c: Fate("stale", "the oldest content of an event is final", some[0]) for c in some}
+    fates |= {c: Fate("in effect", "it is the oldest content of the event") for c in some[:1]}
+    return Outcome(fates, [_content(table, c) for c in some[:1]])
+
+
+def _sets(table: Table, changes: Sequence[Logged]) -> Outcome:
+    """The newest set of a group, see :class:`incload_assets.writes.delete_insert.DeleteInsert`."""
+    sequence = table.changes.sequence_by
+    by_set: dict[Any, list[Logged]] = {}
+    for change in changes:
+        place = tuple(ranked(change.values.get(name)) for name in sequence)
+        by_set.setdefault((change.window, place, change.kind == DELETE), []).append(change)
+    age = {
+        key: (key[1], key[2], 0 if key[2] else sum(change.hash or 0 for change in members))
+        for key, members in by_set.items()
+    }
+    if not by_set:
+        return Outcome()
+    newest = max(age.values())
+    right, *again = [key for key in by_set if age[key] == newest]
+    first, is_delete = by_set[right][0], right[2]
+    why = "it deleted the group" if is_delete else "its set is the newest of the group"
+    fates = {change: Fate("in effect", why) for change in by_set[right]}
+    for key, members in by_set.items():
+        if key in again:
+            fates |= {change: Fate("duplicate", "the same set is there already", first) for change in members}
+        elif key != right:
+            late = by_set[right][0].landed_at < members[0].landed_at
+            what: Fate = Fate("stale" if late else "superseded", f"the set of {right[0]} is newer", first)
+            fates |= dict.fromkeys(members, what)
+    if is_delete:
+        return Outcome(fates, gone=_deleted(first))
+    return Outcome(fates, [_content(table, change) for change in by_set[right]])
+
+
+def _folded(table: Table, write: Fold, changes: Sequence[Logged]) -> Outcome:
+    """The aggregate of all contributions, see :class:`incload_assets.writes.fold.Fold`."""
+    fates = {change: Fate("in effect", "it is one of the contributions to the row") for change in changes}
+    if not changes:
+        return Outcome(fates)
+    row: Row = {}
+    newest = max(changes, key=lambda c: order_of(table, c))
+    for name in table.columns:
+        known = [value for c in changes if (value := c.values.get(name)) is not None]
+        if name in write.sums:
+            row[name] = sum(known) if known else None
+        elif name in write.mins or name in write.maxes:
+            pick = min if name in write.mins else max
+            row[name] = pick(known, key=ranked) if known else None
+        else:
+            row[name] = newest.values.get(name)
+    return Outcome(fates, [row])
+
+
+def _of_snapshot(
+    table: Table, write: Snapshot, changes: Sequence[Logged], extracts: Extracts, silent: Collection[str]
+) -> Outcome:
+    """The row of the newest extract that decides, see :class:`incload_assets.writes.snapshot.Snapshot`."""
+    windows = extracts.windows
+
+    def age(change: Logged) -> tuple[Any, ...]:
+        return (change.rank, order_of(table, change))
+
+    some, fates = _distinct(changes, age)
+    clean = max((n for n, key in enumerate(windows) if key not in extracts.dirty), default=0)
+    since = clean if write.delete_missing else 0
+    right = max((c for c in some if c.rank >= since), key=age, default=None)
+    after = right.rank + 1 if right is not None else since
+    lacking = [
+        key for key in windows[after:] if write.delete_missing and key not in extracts.blind and key not in silent
+    ]
+    if right is None and write.delete_missing and some:
+        lacking = lacking or list(windows[since : since + 1])
+    gone = bool(lacking) and bool(some)
+    for change in some:
+        if change is right and not gone:
+            fates[change] = Fate("in effect", f"{change.window} is the newest extract that has the row")
+        elif gone:
+            fates[change] = Fate("superseded", f"the newer extract {lacking[0]} lacks the row")
+        else:
+            assert right is not None
+            late = right.landed_at < change.landed_at
+            fates[change] = Fate("stale" if late else "superseded", f"{right.window} decides", right)
+    if not gone:
+        return Outcome(fates, [] if right is None else [_content(table, right)])
+    about = f"the extract {lacking[0]} lacks it"
+    if write.scope is not None:  # whether the row is in the scope, only Spark tells
+        return Outcome(
+            fates, None, f"{about}, and rows within the scope {write.scope} that an extract lacks are deleted"
+        )
+    return Outcome(fates, [], about)
+
+
+def _of_newest(table: Table, changes: Sequence[Logged], extracts: Extracts) -> Outcome:
+    """The rows of the newest window, see :class:`incload_assets.writes.full_reload.FullReload`."""
+    newest = extracts.windows[-1] if extracts.windows else ""
+    right = [c for c in changes if c.window == newest]
+    fates = {c: Fate("superseded", f"{newest} is a newer full extract") for c in changes}
+    fates |= {c: Fate("in effect", f"{newest} is the newest full extract") for c in right}
+    gone = f"the newest full extract, {newest}, lacks it" if changes and not right else ""
+    return Outcome(fates, [_content(table, c) for c in right], gone)
+
+
+def _overwritten(table: Table, changes: Sequence[Logged]) -> Outcome:
+    """All accepted rows of each window, see :class:`incload_assets.writes.overwrite.Overwrite`."""
+    fates = {c: Fate("in effect", f"it is one of the rows of the window {c.window}") for c in changes}
+    return Outcome(fates, [_content(table, c) for c in changes])

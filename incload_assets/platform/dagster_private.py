@@ -1,0 +1,75 @@
+"""Names of Dagster that it does not export, all in one place, as a new minor version may move them.
+
+Each is needed for want of a public one: the status of partitions, the tags of runs that sensors and backfills set, the
+filter of runs by their time of update, events without a run in batches, runs forked from a process that is warm.
+What takes long to import is imported where it is used, because every process imports this module.
+"""
+
+from types import ModuleType
+from typing import Any
+
+from dagster._check import CheckError as CheckError
+from dagster._core.code_pointer import CodePointer as CodePointer
+from dagster._core.code_pointer import ModuleCodePointer as ModuleCodePointer
+from dagster._core.definitions.reconstruct import ReconstructableRepository as ReconstructableRepository
+from dagster._core.definitions.run_request import InstigatorType as InstigatorType
+from dagster._core.definitions.unresolved_asset_job_definition import (
+    UnresolvedAssetJobDefinition as UnresolvedAssetJobDefinition,
+)
+from dagster._core.errors import DagsterExecutionInterruptedError as DagsterExecutionInterruptedError
+from dagster._core.events import StepMaterializationData as StepMaterializationData
+from dagster._core.events.log import EventLogEntry as EventLogEntry
+from dagster._core.execution.backfill import BulkActionsFilter as BulkActionsFilter
+from dagster._core.execution.backfill import BulkActionStatus as BulkActionStatus
+from dagster._core.instance.utils import RUNLESS_JOB_NAME as RUNLESS_JOB_NAME
+from dagster._core.instance.utils import RUNLESS_RUN_ID as RUNLESS_RUN_ID
+from dagster._core.launcher import CheckRunHealthResult as CheckRunHealthResult
+from dagster._core.launcher import DefaultRunLauncher as DefaultRunLauncher
+from dagster._core.launcher import LaunchRunContext as LaunchRunContext
+from dagster._core.launcher import WorkerStatus as WorkerStatus
+from dagster._core.remote_origin import GrpcServerCodeLocationOrigin as GrpcServerCodeLocationOrigin
+from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin as ManagedGrpcPythonEnvCodeLocationOrigin
+from dagster._core.scheduler.instigation import InstigatorState as InstigatorState
+from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord as AssetCheckExecutionRecord
+from dagster._core.storage.asset_check_execution_record import (
+    AssetCheckExecutionRecordStatus as AssetCheckExecutionRecordStatus,
+)
+from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES as IN_PROGRESS_RUN_STATUSES
+from dagster._core.storage.dagster_run import RunsFilter as RunsFilter  # the public one has no time of update
+from dagster._core.storage.partition_status_cache import AssetPartitionStatus as AssetPartitionStatus
+from dagster._core.storage.tags import BACKFILL_ID_TAG as BACKFILL_ID_TAG
+from dagster._core.storage.tags import GRPC_INFO_TAG as GRPC_INFO_TAG
+from dagster._core.storage.tags import RUN_KEY_TAG as RUN_KEY_TAG
+from dagster._core.storage.tags import SCHEDULE_NAME_TAG as SCHEDULE_NAME_TAG
+from dagster._core.storage.tags import SENSOR_NAME_TAG as SENSOR_NAME_TAG
+from dagster._core.storage.tags import USER_TAG as USER_TAG
+from dagster._core.workspace.load import location_origins_from_yaml_paths as location_origins_from_yaml_paths
+from dagster._grpc.types import ExecuteRunArgs as ExecuteRunArgs
+from dagster._serdes import deserialize_value as deserialize_value
+from dagster._serdes import serialize_value as serialize_value
+from dagster._utils import get_run_crash_explanation as get_run_crash_explanation
+from dagster._utils.interrupts import check_captured_interrupt as check_captured_interrupt
+
+
+def execute_run(serialized_args: str) -> None:
+    """Executes a run in this process, as ``dagster api execute_run`` does."""
+    from dagster._cli.api import execute_run_command  # half a second that only processes of runs need
+
+    execute_run_command.main([serialized_args], standalone_mode=False)
+
+
+def sqlite_storages() -> tuple[ModuleType, list[ModuleType]]:
+    """The module with the statements of Dagster's SQL storages, and those of its three SQLite storages."""
+    from dagster._core.storage import sql  # SQLAlchemy and Alembic: half a second, spared on PostgreSQL
+    from dagster._core.storage.event_log.sqlite import sqlite_event_log  # as above
+    from dagster._core.storage.runs.sqlite import sqlite_run_storage  # as above
+    from dagster._core.storage.schedules.sqlite import sqlite_schedule_storage  # as above
+
+    return sql, [sqlite_event_log, sqlite_run_storage, sqlite_schedule_storage]
+
+
+def is_sqlite_event_log(storage: Any) -> bool:
+    """Whether Dagster's events are in SQLite files."""
+    from dagster._core.storage.event_log.sqlite import SqliteEventLogStorage  # as above
+
+    return isinstance(storage, SqliteEventLogStorage)

@@ -1,0 +1,193 @@
+"""The settings, from the environment (``INCLOAD_*``), with defaults that work on a laptop."""
+
+import json
+import os
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, SecretStr, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from incload_assets.platform.secret_store import PREFIX, resolved
+
+SparkMode = Literal["local", "in-process", "remote"]
+Evolving = Literal["apply", "stop"]
+_ADDRESSES = ("http://", "https://", PREFIX)
+
+
+def _conf_value(value: Any) -> str:
+    """A Spark conf value in Spark's notation: JSON's ``true`` is the string ``true``, not ``True``."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+class Settings(BaseSettings):
+    """The settings of this code location; every field is read from the environment variable ``INCLOAD_<FIELD>``.
+
+    Args:
+        home: Folder for everything that the code location keeps on a laptop (lake, landing area, Spark's state).
+        landing: Root of the landing area, a folder or ``s3://bucket/prefix``; default ``<home>/landing``.
+        lake: Root of the Delta tables, a folder or ``s3://bucket/prefix``; default ``<home>/lake``.
+        spark: ``local`` (a shared Spark Connect server on this machine, started on demand), ``in-process`` (a session
+            inside each run), or the ``sc://…`` address of a Spark Connect server. On S3, all loads must use one server:
+            Delta's commits there are safe only from a single Spark driver.
+        spark_memory: Heap of a Spark that is started here, for example ``2g`` or ``900m``.
+        spark_idle_minutes: Minutes without a connection after which the local Spark server and the sample shop's
+            PostgreSQL and Kafka stop themselves.
+        spark_conf: Additional configuration of a Spark that is started here, as a JSON object; it overrides ours.
+        maven_repositories: Maven repositories (URLs, separated by commas) to use in place of the default one.
+        jars: Folder with Spark's jars, for machines without access to a Maven repository.
+        s3: Fetch the S3 jars although neither ``landing`` nor ``lake`` is on S3 (if a table names a bucket itself).
+        kafka: Fetch the jars for tables that read from Kafka; by default only for the sample shop, if available. With
+            ``false`` the shop runs without Kafka, too.
+        warm_runs: Whether runs are forked from a process that has loaded the code location.
+        price_per_hour: Price of an hour of the computing that a load occupies, in whatever currency; 0: unknown, costs
+            are shown in seconds.
+        monitoring: Folder with the rules that ``incload monitoring render`` wrote, for ``incload ready``.
+        prometheus_url: Address of a Prometheus that evaluates the rules, for ``incload ready``.
+        dashboard_url: Address of ``incload dashboard``, to which the tables in the Dagster UI link; None: no link.
+        backups: Folder of the backups of Dagster's storage; default ``<home>/backups``.
+        audit_days: Days after which entries of the audit are removed.
+        person_keys: URI of the Delta table with the keys of persons, for encrypted values; default ``_person_keys`` in
+            the lake.
+        secret_command: Command that shows a secret, with ``{name}`` in it, see ``secret_store.py``.
+        secret_folder: Folder with a file for each secret, in place of the command.
+        encryption_at_rest: What encrypts the disks, and stores that cannot be asked, for ``incload ready``; empty:
+            nobody has said so.
+        samples: Whether the sample shop and its tables are part of the code location.
+        evolution: Whether loads adapt tables to changed contracts (``apply``) or fail (``stop``), for all tables whose
+            declaration leaves both ``add`` and ``widen`` of its evolution out; None: as these are by default.
+        notify_slack_url: Address of a webhook of Slack, or of something compatible, for messages about tables.
+        notify_webhook_url: Address to which the same messages are posted as JSON.
+        notify_email: E-mail addresses, separated by commas, to which the same messages go by ``notify_smtp``.
+        notify_smtp: Mail server, ``smtp://user@host:587`` or ``smtps://…``; the user only if it wants a password.
+        notify_smtp_password: Password at the mail server.
+        notify_from: Sender of e-mail.
+        trace_url: Address of a run's trace, with ``{trace_id}`` in it; the metadata of loads link to it.
+
+    Raises:
+        ValidationError: A value is invalid; the message names the field.
+
+    Example:
+        >>> Settings(lake="s3://lake/prod").lake_root
+        's3://lake/prod'
+    """
+
+    # Values are hidden in errors: an address may contain a token, a conf value a key.
+    model_config = SettingsConfigDict(env_prefix="INCLOAD_", extra="ignore", hide_input_in_errors=True)
+
+    home: Path = Path(".incload")
+    landing: str | None = None
+    lake: str | None = None
+    spark: str = Field("local", repr=False)
+    spark_memory: str = Field("2g", pattern=r"^[1-9][0-9]*[mg]$")
+    spark_idle_minutes: float = Field(30.0, gt=0)
+    spark_conf: dict[str, Annotated[str, BeforeValidator(_conf_value)]] = Field(default_factory=dict, repr=False)
+    maven_repositories: str = Field("", repr=False)
+    jars: Path | None = None
+    s3: bool = False
+    kafka: bool | None = None
+    warm_runs: bool = True
+    price_per_hour: float = Field(0.0, ge=0, allow_inf_nan=False)
+    monitoring: Path | None = None
+    prometheus_url: str | None = Field(None, pattern=r"^https?://", repr=False)
+    dashboard_url: str | None = Field(None, pattern=r"^https?://[^@\s]+$")
+    backups: Path | None = None
+    audit_days: int = Field(400, ge=1)
+    person_keys: str | None = None
+    secret_command: str | None = Field(None, repr=False)
+    secret_folder: Path | None = Field(None, repr=False)
+    encryption_at_rest: str = ""
+    samples: bool = True
+    notify_slack_url: SecretStr | None = None
+    notify_webhook_url: SecretStr | None = None
+    notify_email: str = ""
+    notify_smtp: str = Field("smtp://localhost:25", pattern=r"^smtps?://([^@:/\s]+@)?[^@/\s]+$")
+    notify_smtp_password: SecretStr | None = None
+    notify_from: str = "incload@localhost"
+    trace_url: str | None = None
+    evolution: Evolving | None = None
+
+    @field_validator("spark")
+    @classmethod
+    def _known_spark(cls, value: str) -> str:
+        value = resolved(value)
+        if value not in ("local", "in-process") and not value.startswith("sc://"):
+            raise ValueError("INCLOAD_SPARK is 'local', 'in-process' or the sc://… address of a Spark Connect server")
+        return value
+
+    @field_validator("evolution", mode="before")
+    @classmethod
+    def _known_evolution(cls, value: Any) -> Any:
+        if value not in (None, "", "apply", "stop"):
+            raise ValueError("INCLOAD_EVOLUTION is 'apply' (loads add and widen columns) or 'stop' (they fail instead)")
+        return value or None
+
+    @field_validator("notify_slack_url", "notify_webhook_url")
+    @classmethod
+    def _address(cls, value: SecretStr | None) -> SecretStr | None:
+        if value and value.get_secret_value() and not value.get_secret_value().startswith(_ADDRESSES):
+            raise ValueError("INCLOAD_NOTIFY_…_URL is an http address, or secret:NAME of one")
+        return value or None
+
+    @field_validator("trace_url")
+    @classmethod
+    def _link(cls, value: str | None) -> str | None:
+        if value and not (value.startswith(("http://", "https://")) and "{trace_id}" in value):
+            raise ValueError("INCLOAD_TRACE_URL is an http address with {trace_id} in it")
+        return value or None
+
+    @cached_property
+    def home_root(self) -> Path:
+        """``home`` as an absolute path."""
+        return self.home.absolute()
+
+    @property
+    def landing_root(self) -> str:
+        """Root of the landing area, without a trailing slash."""
+        return _root(self.landing or str(self.home_root / "landing"))
+
+    @property
+    def lake_root(self) -> str:
+        """Root of the Delta tables, without a trailing slash."""
+        return _root(self.lake or str(self.home_root / "lake"))
+
+    @property
+    def person_keys_root(self) -> str | None:
+        """URI of the Delta table with the keys of persons, without a trailing slash; None: it is in the lake."""
+        return _root(self.person_keys) if self.person_keys else None
+
+    @property
+    def backups_root(self) -> Path:
+        """Folder of the backups of Dagster's storage."""
+        return (self.backups or self.home_root / "backups").absolute()
+
+    @property
+    def uses_s3(self) -> bool:
+        """True if Spark needs the S3 jars."""
+        roots = (self.landing_root, self.lake_root, self.person_keys_root or "")
+        return self.s3 or any(root.startswith(("s3://", "s3a://")) for root in roots)
+
+    @property
+    def spark_mode(self) -> SparkMode:
+        """The kind of Spark that ``spark`` selects."""
+        if self.spark.startswith("sc://"):
+            return "remote"
+        return "in-process" if self.spark == "in-process" else "local"
+
+
+def _root(location: str) -> str:
+    """A folder as an absolute path, because the Spark server has another working directory; a URI unchanged."""
+    return (location if "://" in location else str(Path(location).absolute())).rstrip("/")
+
+
+def current_settings() -> Settings:
+    """The settings of the present environment, parsed only if it has changed, because parsing takes milliseconds."""
+    return _of_environment(
+        frozenset(item for item in os.environ.items() if item[0].upper().startswith("INCLOAD_")), os.getcwd()
+    )
+
+
+@lru_cache(maxsize=1)
+def _of_environment(environment: frozenset[tuple[str, str]], directory: str) -> Settings:
+    return Settings()

@@ -1,0 +1,1 @@
+"""Protected values and forgotten persons: masks, tokens, keys of persons, and the list of erased persons."""

@@ -1,0 +1,303 @@
+"""Decisions about rejected rows: each is judged by its effect first, then written into the audit, then recorded."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from incload_assets.change_log.change import DELETE, REJECTED, TRUNCATE, UPSERTS
+from incload_assets.change_log.decisions import (
+    CORRECTIONS,
+    Decision,
+    Kind,
+    decide,
+    decisions_in_force,
+    undo_decision,
+)
+from incload_assets.change_log.log import ChangeLog
+from incload_assets.change_log.payloads import EXPIRED, is_expired
+from incload_assets.change_log.window_records import WindowRecord
+from incload_assets.declaration.table import Table
+from incload_assets.ingest.gains import validates_each_alone
+from incload_assets.ingest.validate import validate
+from incload_assets.load.judgeable import records_of_payloads
+from incload_assets.load.replay import refuse_unreplayable
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.lake_rows import rows_where
+from incload_assets.platform.sql import all_of, col
+from incload_assets.platform.wording import place_of
+from incload_assets.progress.audit import AuditEntry, record
+from incload_assets.quarantine.quarantine import DISCARDED, dirty_windows, rejected_rows
+
+MOST = 100_000
+"""Most rows that are decided about at once."""
+SHOWN = 3
+"""Rows whose reasons are shown in an error."""
+
+
+def decide_where(
+    spark: SparkSession,
+    table: Table,
+    lake: Lake,
+    kind: Literal["discard", "accept"],
+    because: str,
+    *,
+    only: Collection[str] | None = None,
+    text: str = "",
+    actor: str = "",
+    confirmed: Callable[[Sequence[Decision]], None] = lambda _: None,
+) -> tuple[AuditEntry | None, int]:
+    """Discards rejected rows, or accepts them although they break checks of the contract.
+
+    Types, columns that must have a value, unique values and partitions are not waived: the table could not hold such a
+    row. A replay of their windows brings accepted rows into the table.
+
+    Args:
+        spark: The session.
+        table: The declaration.
+        lake: The lake.
+        kind: What is decided.
+        because: Why.
+        only: Partition keys; None: all windows.
+        text: Only rows with a reason that contains this.
+        actor: Who does it; by default the user of this process.
+        confirmed: Hears the decisions before they are recorded; none is if it raises an error.
+
+    Returns:
+        The audit's entry, None if no row matches, and the number of rows.
+
+    Raises:
+        SourceUnreadable: Rows are accepted whose payloads the source cannot parse.
+        IncrementalLoadError: There are too many rows, or some of those to accept break more than checks; nothing is
+            recorded then.
+    """
+    if kind == "accept":
+        refuse_unreplayable(table)
+    records = dirty_windows(table, lake, only)
+    if not records:
+        return None, 0
+    rows = _open_rows(spark, table, lake, records)
+    if text:
+        rows = rows.filter(F.array_join("_reasons", "\n").contains(text))
+    found = [(row["_window"], row["_id"]) for row in rows.select("_window", "_id").head(MOST + 1)]
+    if len(found) > MOST:
+        raise IncrementalLoadError(
+            f"{table.name}: more than {MOST} rejected rows match",
+            rule="a decision is recorded row by row",
+            remedy="narrow it with --partitions or --reason; if all of a column's rows are right, change the contract",
+        )
+    if not found:
+        return None, 0
+    decisions = [
+        Decision(kind=kind, window=window, fingerprint=records[window].fingerprint, row=row) for window, row in found
+    ]
+    if kind == "accept":
+        _expect_good(spark, table, lake, rows, decisions)
+    confirmed(decisions)
+    details = {"rows": str(len(found)), **({"reason": text} if text else {})}
+    return _recorded(table, lake, decisions, because, actor, details), len(found)
+
+
+def parsed(table: Table, words: Iterable[str]) -> dict[str, str | None]:
+    """The values that words such as ``amount=3.50`` name; without a value after the sign, the column has none.
+
+    Raises:
+        IncrementalLoadError: There is no word, or one has no equals sign, or its column is unknown.
+
+    Example:
+        >>> parsed(payments, ["amount=3.50", "note="])  # doctest: +SKIP
+        {'amount': '3.50', 'note': None}
+    """
+    values: dict[str, str | None] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals or name not in table.columns:
+            raise IncrementalLoadError(
+                f"{table.name}: {name!r} is no column of {table.contract.model_name}"
+                if equals
+                else f"{table.name}: {word!r} is no column with a value",
+                rule="a fix sets columns of the contract, each as COLUMN=VALUE",
+                remedy=f"choose from {', '.join(table.columns)}",
+            )
+        if name in table.contract.protections:
+            raise IncrementalLoadError(
+                f"{table.name}: {name!r} is {table.contract.protections[name]}",
+                rule="values of protected columns are not kept, so nobody enters one here",
+                remedy="correct the value at the source, and load the partition",
+            )
+        values[name] = text or None
+    if not values:
+        raise IncrementalLoadError(
+            f"{table.name}: no value is given",
+            rule="a fix sets columns of the contract, each as COLUMN=VALUE",
+            remedy="write for example --set amount=3.50",
+        )
+    return values
+
+
+def fix_row(
+    spark: SparkSession,
+    table: Table,
+    lake: Lake,
+    key: Mapping[str, Any],
+    values: Mapping[str, str | None],
+    because: str,
+    *,
+    only: Collection[str] | None = None,
+    actor: str = "",
+) -> AuditEntry:
+    """Gives fields of one rejected row other values. A replay of its window brings the row into the table.
+
+    Args:
+        spark: The session.
+        table: The declaration.
+        lake: The lake.
+        key: The row's key: values of the types of the contract by column.
+        values: The right values by field, as text; None: the field has no value.
+        because: Why.
+        only: Partition keys; None: all windows.
+        actor: Who does it; by default the user of this process.
+
+    Returns:
+        The audit's entry, which names the partition.
+
+    Raises:
+        SourceUnreadable: The source cannot parse the payloads of rejected rows.
+        IncrementalLoadError: No rejected row has the key, several have, or the row would still be rejected; nothing is
+            recorded then.
+
+    Example:
+        >>> fix_row(spark, payments, lake, {"payment_id": 7}, {"amount": "3.50"}, "by phone")  # doctest: +SKIP
+    """
+    refuse_unreplayable(table)
+    records = dirty_windows(table, lake, only)
+    has_key = all_of(col(name).eqNullSafe(F.lit(value)) for name, value in key.items())
+    rows = _open_rows(spark, table, lake, records).filter(has_key) if records else None
+    found = rows.select("_window", "_id", "_source").head(3) if rows is not None else []
+    shown = ", ".join(f"{name}={'***' if name in table.contract.personal else key[name]}" for name in key)
+    if len(found) != 1 or rows is None:
+        places = "; ".join(f"{row['_window']}, {place_of(*row['_source'])}" for row in found)
+        raise IncrementalLoadError(
+            f"{table.name}: {'several rejected rows have' if found else 'no rejected row has'} the key {shown}"
+            + (f": {places}" if found else ""),
+            rule="a fix is of one rejected row, which is named by its key",
+            remedy="name the partition: --partitions" if found else f"see the rows: incload quarantine {table.name}",
+        )
+    [row] = found
+    fingerprint = records[row["_window"]].fingerprint
+    decision = Decision(kind="fix", window=row["_window"], fingerprint=fingerprint, row=row["_id"], values=values)
+    _expect_good(spark, table, lake, rows, [decision])
+    details = {"columns": ", ".join(sorted(values)), "row": row["_id"][:12]}
+    return _recorded(table, lake, [decision], because, actor, details)
+
+
+def take_back(table: Table, lake: Lake, kind: Kind, number: int, because: str, *, actor: str = "") -> AuditEntry:
+    """Undoes a decision. After a fix or an acceptance, a replay of the partitions judges the rows as they came.
+
+    Args:
+        table: The declaration.
+        lake: The lake.
+        kind: The kind of the decision.
+        number: The number of the decision in the audit.
+        because: Why.
+        actor: Who does it; by default the user of this process.
+
+    Returns:
+        The audit's entry, which names the partitions and, in its details, the number of rows.
+
+    Raises:
+        IncrementalLoadError: No such decision about rows of the table has this number, it was undone before, or the
+            rows no longer keep their records.
+    """
+    rows = [decision for decision in decisions_in_force(lake, table, [kind]) if decision.audit == number]
+    if not rows:
+        raise IncrementalLoadError(
+            f"{table.name}: no {kind} in force has the number {number}",
+            rule=f"a {kind} is undone once, by its number in the audit",
+            remedy=f"see the numbers: incload audit {table.name}",
+        )
+    partitions = sorted({row.window for row in rows})
+    if kind != "discard" and (expired := _expired(table, lake, rows)):
+        raise IncrementalLoadError(
+            f"{table.name}: the records of {expired} of {len(rows)} rows were removed after "
+            f"{table.quarantine_retention}",
+            rule=f"a {kind} is undone by judging the rows as they came, and their records are kept for "
+            "quarantine_retention",
+            remedy="correct the rows at the source, and load their partitions: "
+            f"incload load {table.name} --partitions KEYS",
+        )
+    details = {"rows": str(len(rows)), "undoes": str(number)}
+    entry = AuditEntry(
+        action="undo", table=table.name, partitions=partitions, actor=actor, because=because, details=details
+    )
+    entry = record(lake, entry)
+    undo_decision(lake, table, number, entry.number)
+    return entry
+
+
+def _recorded(
+    table: Table, lake: Lake, decisions: Sequence[Decision], because: str, actor: str, details: Mapping[str, str]
+) -> AuditEntry:
+    """Records decisions of one kind, in the audit first; returns its entry."""
+    entry = AuditEntry(
+        action=decisions[0].kind,
+        table=table.name,
+        partitions=sorted({decision.window for decision in decisions}),
+        actor=actor,
+        because=because,
+        details=details,
+    )
+    entry = record(lake, entry)
+    decide(lake, table, decisions, entry.number)
+    return entry
+
+
+def _open_rows(spark: SparkSession, table: Table, lake: Lake, records: Mapping[str, WindowRecord]) -> DataFrame:
+    return rejected_rows(spark, table, lake, list(records)).filter(F.col("_state") != DISCARDED)
+
+
+def _expect_good(spark: SparkSession, table: Table, lake: Lake, rows: DataFrame, decisions: Sequence[Decision]) -> None:
+    """Refuses corrections after which their rows, or others that collide with them, would be rejected."""
+    keys = sorted({decision.window for decision in decisions})
+    _refuse_expired(table, rows, decisions)
+    records = records_of_payloads(rows, table)
+    log, beside = ChangeLog(table, lake), None
+    if not validates_each_alone(table) and (version := log.version()) is not None:
+        beside = log.read(spark, version, keys).filter(F.col("_kind").isin(*UPSERTS, DELETE, TRUNCATE))
+    judged = validate(
+        records,
+        table,
+        [table.window_of(key) for key in keys],
+        beside=beside,
+        corrections=[*decisions_in_force(lake, table, CORRECTIONS, only=keys), *decisions],
+    )
+    bad = judged.filter(F.col("_kind") == REJECTED).select("_reasons").head(SHOWN)
+    if bad or records.count() != len(decisions):
+        reasons = "; ".join(", ".join(row["_reasons"]) for row in bad) or "a record cannot be parsed"
+        raise IncrementalLoadError(
+            f"{table.name}: of {len(decisions)} rows some would be rejected: {reasons}",
+            rule="a correction makes a row one that the table can hold; only checks of values can be waived",
+            remedy="fix the row's other columns too, or narrow --reason and --partitions; nothing was recorded",
+        )
+
+
+def _expired(table: Table, lake: Lake, decisions: Sequence[Decision]) -> int:
+    """How many of the decisions are about rows whose records were removed."""
+    delta = lake.delta(ChangeLog(table, lake).uri)
+    if delta is None:
+        return 0
+    keys, texts = [one.window for one in decisions], [f"{EXPIRED} {one.row}" for one in decisions]
+    return len(rows_where(delta, {"_window": keys, "_payload": texts}, columns=["_window"]))
+
+
+def _refuse_expired(table: Table, rows: DataFrame, decisions: Sequence[Decision]) -> None:
+    """Refuses corrections of rows whose records were removed at the end of their lifetime."""
+    if expired := rows.filter(is_expired()).count():
+        raise IncrementalLoadError(
+            f"{table.name}: the records of {expired} of {len(decisions)} rows were removed after "
+            f"{table.quarantine_retention}",
+            rule="a correction is judged by the record, and rejected rows keep it for quarantine_retention",
+            remedy="load the partition from its source, or narrow --reason and --partitions; nothing was recorded",
+        )

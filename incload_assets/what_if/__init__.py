@@ -1,0 +1,1 @@
+"""Loads that change nothing: plans, shadows, and what another contract would do."""

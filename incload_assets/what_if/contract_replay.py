@@ -1,0 +1,211 @@
+"""Landed rows judged by the present contract, without a commit: what would be quarantined now, and what would pass."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from incload_assets.change_log.change import DELETE, REJECTED, TRUNCATE, UPSERTS
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.window_records import WindowRecord
+from incload_assets.contract.contract import MASK
+from incload_assets.declaration.table import Table
+from incload_assets.ingest.compared import compared
+from incload_assets.ingest.condition_errors import broken_condition_named
+from incload_assets.ingest.corrections import corrections_of
+from incload_assets.ingest.landed import judged_from_log
+from incload_assets.ingest.quarantine import is_tolerated
+from incload_assets.ingest.validate import validate
+from incload_assets.load.judgeable import can_be_judged, records_of_payloads
+from incload_assets.load.replay import unreplayable
+from incload_assets.platform.sql import col
+from incload_assets.platform.wording import several, some
+
+_LANDED = "landed"
+"""The payload that stands for that of an accepted row, so that it is known among the judged ones."""
+_VALUE = r"(?s)^(.*?: )'.*' (?=\S)"
+SHOWN_REASONS = 5
+SHOWN_ROWS = 3
+MOST_GROUPS = 10_000
+"""Largest number of pairs of a window and a reason that are told apart."""
+
+
+@dataclass(frozen=True)
+class RefusedFor:
+    """A reason for which accepted rows would be quarantined.
+
+    Args:
+        reason: The reason, without a value.
+        rows: The number of rows.
+        samples: Some of them, by key and window; personal columns are masked.
+    """
+
+    reason: str
+    rows: int
+    samples: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgedAnew:
+    """The result for one table.
+
+    Args:
+        windows: The partition keys of the windows, in the order of their landing.
+        accepted: The number of accepted rows that were judged.
+        refused: The number of them that would be quarantined.
+        reasons: The reasons, those of most rows first.
+        rejected: The number of quarantined rows that were judged.
+        passing: The number of them that would be accepted.
+        decided: The number of rows that people fixed or accepted; they count as accepted.
+        unjudged: The number of quarantined rows that keep no record that can be judged.
+        stopping: The windows whose load would stop, as too many rows would be rejected.
+    """
+
+    windows: Sequence[str] = ()
+    accepted: int = 0
+    refused: int = 0
+    reasons: Sequence[RefusedFor] = ()
+    rejected: int = 0
+    passing: int = 0
+    decided: int = 0
+    unjudged: int = 0
+    stopping: Sequence[str] = field(default=())
+
+    def lines(self, table_name: str) -> Iterator[str]:
+        """The result for people."""
+        if not self.windows:
+            yield f"{table_name}: no window is landed"
+            return
+        of = f"{several(self.accepted, 'landed row')} of {several(len(self.windows), 'window')}"
+        yield f"{table_name}: {self.refused:,} of {of} would now be quarantined{':' if self.reasons else ''}"
+        for one in self.reasons[:SHOWN_REASONS]:
+            yield f"  {one.rows:,} x {one.reason} (for example {', '.join(one.samples)})"
+        if len(self.reasons) > SHOWN_REASONS:
+            yield f"  and for {several(len(self.reasons) - SHOWN_REASONS, 'other reason')}"
+        yield f"{table_name}: {self.passing:,} of {several(self.rejected, 'quarantined row')} would now pass"
+        if self.unjudged:
+            yield f"  {self.unjudged:,} more keep no record that can be judged"
+        if self.decided:
+            yield f"  {several(self.decided, 'row')} that people fixed or accepted count as accepted"
+        if self.stopping:
+            which = some(self.stopping)
+            yield f"{table_name}: loads of {which} would stop, as more rows would be rejected than tolerated"
+
+    def as_plain(self, table_name: str) -> dict[str, Any]:
+        """The result for programs."""
+        reasons = [{"reason": one.reason, "rows": one.rows, "samples": [*one.samples]} for one in self.reasons]
+        return {"table": table_name, **vars(self), "windows": [*self.windows], "reasons": reasons}
+
+
+def judge_anew(load: LoadContext, last: int) -> JudgedAnew:
+    """The verdicts of the present contract about the rows of the windows landed last; nothing is written.
+
+    Args:
+        load: The context of the table.
+        last: The number of windows.
+
+    Raises:
+        SourceUnreadable: A payload cannot be parsed by the source.
+
+    Example:
+        >>> judge_anew(load, last=30).refused  # doctest: +SKIP
+        12
+    """
+    table, log = load.table, load.lake.delta(load.log.uri)
+    records = {} if log is None else {k: r for k, r in load.log.records(log).items() if not r.is_withdrawn}
+    known = {window.key: window for window in table.known_windows(records)}
+    keys = sorted(known, key=lambda key: (records[key].landed_at, key))[-last:]
+    if log is None or not keys:
+        return JudgedAnew()
+    former = load.log.read(load.spark, log.version(), keys)
+    kind, has_payload = F.col("_kind"), F.col("_payload").isNotNull()
+    is_good = kind.isin(*UPSERTS, DELETE, TRUNCATE)
+    can_replay = not unreplayable(table)
+    is_judged = (kind == REJECTED) & (can_be_judged(table) if can_replay else F.lit(False))
+    good, decided = former.filter(is_good & ~has_payload), former.filter(is_good & has_payload)
+    windows = [known[key] for key in keys]
+    undoubted = judged_from_log(decided, table, windows).withColumn("_reasons", F.array().cast("array<string>"))
+    landed = judged_from_log(good, table, windows).unionByName(undoubted).withColumn("_payload", F.lit(_LANDED))
+    if can_replay:
+        payloads = records_of_payloads(former.filter(is_judged), table)
+        corrections = corrections_of(load.lake, table, keys)
+        with broken_condition_named(payloads, table, min(keys)):
+            judged = validate(payloads, table, windows, beside=landed, corrections=corrections)
+            groups = _groups(judged, table)
+    else:
+        groups = _groups(compared(landed, table), table)
+    counts = former.groupBy("_window").agg(
+        F.count(F.when(is_good & ~has_payload, 1)).alias("accepted"),
+        F.count(F.when(is_good & has_payload, 1)).alias("decided"),
+        F.count(F.when(is_judged, 1)).alias("rejected"),
+        F.count(F.when((kind == REJECTED) & ~is_judged, 1)).alias("unjudged"),
+    )
+    return _told(keys, {row["_window"]: row.asDict() for row in counts.head(len(keys))}, groups, records, table)
+
+
+def _groups(judged: DataFrame, table: Table) -> list[dict[str, Any]]:
+    """The rejected rows among the judged ones, counted by window, by reason and by whether they were accepted."""
+    was_landed = F.col("_payload").eqNullSafe(F.lit(_LANDED))
+    reason = F.regexp_replace(F.element_at("_reasons", 1), _VALUE, "$1")
+    named = _named(table)
+    found = (
+        judged.filter(F.col("_kind") == REJECTED)
+        .groupBy("_window", was_landed.alias("was_landed"), F.when(was_landed, reason).alias("reason"))
+        .agg(F.count(F.lit(1)).alias("rows"), F.min(named).alias("first"), F.max(named).alias("last"))
+        .orderBy(F.desc("rows"), "_window", "reason")
+    )
+    return [row.asDict() for row in found.head(MOST_GROUPS)]
+
+
+def _named(table: Table) -> Column:
+    """The key of a row as text, its place if the table has no keys; personal columns are masked."""
+    if not table.changes.keys:
+        return F.concat_ws(" row ", "_source.file", F.col("_source.row").cast("string"))
+    personal = table.contract.personal
+    texts = [
+        F.lit(f"{name}={MASK}")
+        if name in personal
+        else F.concat(F.lit(f"{name}="), F.coalesce(col(name).cast("string"), F.lit("NULL")))
+        for name in table.changes.keys
+    ]
+    return F.concat_ws(" ", *texts)
+
+
+def _told(
+    keys: Sequence[str],
+    counts: Mapping[str, Mapping[str, Any]],
+    groups: Sequence[Mapping[str, Any]],
+    records: Mapping[str, WindowRecord],
+    table: Table,
+) -> JudgedAnew:
+    total: Counter[str] = Counter()
+    for of_window in counts.values():
+        total.update({name: of_window[name] for name in ("accepted", "decided", "rejected", "unjudged")})
+    refused, still, by_reason = Counter[str](), Counter[str](), Counter[str]()
+    samples: dict[str, dict[str, None]] = {}
+    for group in groups:
+        (refused if group["was_landed"] else still)[group["_window"]] += group["rows"]
+        if group["was_landed"]:
+            by_reason[group["reason"]] += group["rows"]
+            shown = samples.setdefault(group["reason"], {})
+            shown |= dict.fromkeys(f"{group[name]} in {group['_window']}" for name in ("first", "last"))
+    stopping = [
+        key
+        for key in keys
+        if refused[key]
+        and not is_tolerated(table, records[key].rows_read, refused[key] + still[key] + counts[key]["unjudged"])
+    ]
+    return JudgedAnew(
+        windows=keys,
+        accepted=total["accepted"],
+        refused=refused.total(),
+        reasons=[RefusedFor(reason, n, tuple(samples[reason])[:SHOWN_ROWS]) for reason, n in by_reason.most_common()],
+        rejected=total["rejected"],
+        passing=total["rejected"] - still.total(),
+        decided=total["decided"],
+        unjudged=total["unjudged"],
+        stopping=sorted(stopping),
+    )

@@ -1,0 +1,62 @@
+"""The job ``plan_loads``: ``incload plan`` in the Dagster UI."""
+
+from collections.abc import Iterable
+
+import dagster as dg
+from pydantic import Field
+
+from incload_assets.declaration.table import Table
+from incload_assets.platform.wording import several
+from incload_assets.progress.confirmed import named
+from incload_assets.progress.run_tags import UPKEEP
+from incload_assets.what_if.plan_text import ALONE, counts_of, notes_of, pace_of
+from incload_assets.what_if.planned import STOPS
+from incload_assets.what_if.planning import pending_untouched, plan_loads
+
+
+class PlanConfig(dg.Config):
+    """The loads to plan."""
+
+    table: str = Field(description="Name of the table.")
+    partitions: list[str] = Field(default=[], description="Partition keys; empty: all that are missing or drifted.")
+
+
+def plan_job(tables: Iterable[Table]) -> dg.JobDefinition:
+    """The job ``plan_loads``, which shows what loads would change and commits nothing.
+
+    Its run fails if one of the loads would stop.
+
+    Args:
+        tables: All incremental tables.
+    """
+    by_name = {table.name: table for table in tables}
+
+    @dg.op(required_resource_keys={"spark", "lake"})
+    def plan_each(context: dg.OpExecutionContext, config: PlanConfig) -> None:
+        [table] = named(by_name, config.table)
+        lake, instance = context.resources.lake, context.instance
+        keys = config.partitions or pending_untouched(instance, table, lake)
+        with context.resources.spark.session(table.name) as spark:
+            plan = plan_loads(spark, instance, table, lake, keys, tables=by_name.values())
+        context.log.info(f"{table.name}: {several(len(keys), 'partition')}, {ALONE}; nothing was written")
+        for window in plan.windows:
+            for line in (counts_of(window), *notes_of(window)):
+                context.log.info(f"{table.name} {window.partition}: {line}")
+        if pace := pace_of(plan):
+            context.log.info(pace)
+        if stops := {window.partition: window.error for window in plan.windows if window.outcome == STOPS}:
+            raise dg.Failure(
+                f"{table.name}: the loads of {len(stops)} of {several(len(keys), 'partition')} would stop",
+                metadata=stops,
+                allow_retries=False,
+            )
+
+    @dg.job(
+        name="plan_loads",
+        description="Shows what loads of partitions would change, and commits nothing.",
+        tags=UPKEEP,
+    )
+    def job() -> None:
+        plan_each()
+
+    return job

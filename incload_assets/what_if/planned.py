@@ -1,0 +1,231 @@
+"""The plan of some loads: what each would change, and what it was made from, so that it can be told to be outdated."""
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.lake import data_files
+
+FORMAT = 1
+"""The version of the plan's form as JSON."""
+NOTHING, CHANGES, STOPS = "nothing to do", "changes", "would stop"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A row that would change.
+
+    Args:
+        key: The key by column, personal columns masked; empty unless values were asked for.
+        changed: The columns that would change, with their values before and after: None unless values were asked for,
+            and then masked in personal columns.
+    """
+
+    key: Mapping[str, str | None]
+    changed: Mapping[str, tuple[str | None, str | None]]
+
+
+@dataclass(frozen=True)
+class Follower:
+    """A derived table whose windows would be loaded again.
+
+    Args:
+        table: Its name.
+        windows: The partition keys; None: windows that refer to the changed rows, which only its load finds.
+    """
+
+    table: str
+    windows: Sequence[str] | None
+
+
+@dataclass(frozen=True)
+class Basis:
+    """The basis of the plan of a window. Digests are of names of files, which never change.
+
+    Args:
+        source: Fingerprint of the source's position.
+        summary: The position for people.
+        log: Digest of the window's files in the change log.
+        table: Digest of the files that the window touches in the table.
+        touched: Digests of the partitions or buckets of the table that the window touches; None: all.
+    """
+
+    source: str
+    summary: str = ""
+    log: str = ""
+    table: str = ""
+    touched: Sequence[str] | None = None
+
+
+@dataclass(frozen=True)
+class WindowPlan:
+    """The effect that the load of one window would have.
+
+    Args:
+        partition: The partition key.
+        error: Why the load would stop; empty if it would not.
+        basis: What the plan was made from; None if the load would stop.
+        again: Whether the log has the source's present content already.
+        rows_read, inserted, updated, deleted, stale, duplicate, quarantined, waiting, skipped, erased: As the load
+            reports them.
+        unchanged: Keys of the window whose rows in the table would stay as they are.
+        moved: Keys that would be in another partition of the table than now; None: not counted, for a large table.
+        files, bytes: Most data files of the table, and their size, that a load would rewrite.
+        followers: Derived tables that would follow.
+        samples: A few of the rows that would be updated.
+    """
+
+    partition: str
+    error: str = ""
+    basis: Basis | None = None
+    again: bool = False
+    rows_read: int = 0
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    unchanged: int = 0
+    stale: int = 0
+    duplicate: int = 0
+    quarantined: int = 0
+    waiting: int = 0
+    skipped: int = 0
+    erased: int = 0
+    moved: int | None = 0
+    files: int = 0
+    bytes: int = 0
+    followers: Sequence[Follower] = ()
+    samples: Sequence[Sample] = ()
+
+    @property
+    def outcome(self) -> str:
+        """``nothing to do``, ``changes`` or ``would stop``."""
+        if self.error:
+            return STOPS
+        return NOTHING if self.again and not (self.inserted or self.updated or self.deleted) else CHANGES
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long loads of the table took.
+
+    Args:
+        loads: Number of loads.
+        median: Half of them took at most these seconds.
+        low, high: Four of five took between these seconds.
+    """
+
+    loads: int
+    median: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The plan of loads of one table. Each window is planned alone, against the table as it was.
+
+    Args:
+        table: The table's name.
+        code_version: The version of the code, contract and declaration included, that made the plan.
+        made_at: When, aware.
+        windows: The windows, oldest first.
+        pace: How long loads of the table took; None if there was none.
+    """
+
+    table: str
+    code_version: str
+    made_at: datetime
+    windows: Sequence[WindowPlan] = field(default_factory=list)
+    pace: Pace | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """1 if a load would stop, 2 if one would change something, else 0."""
+        outcomes = {window.outcome for window in self.windows}
+        return 1 if STOPS in outcomes else 2 if CHANGES in outcomes else 0
+
+    def without_values(self) -> "Plan":
+        """The plan without values of columns and keys."""
+        return replace(self, windows=[replace(window, samples=()) for window in self.windows])
+
+    def as_json(self) -> str:
+        """The plan as JSON; :meth:`of_json` reads it."""
+        windows = [asdict(window) | {"outcome": window.outcome} for window in self.windows]
+        whole = asdict(self) | {"format": FORMAT, "made_at": self.made_at.isoformat(), "windows": windows}
+        return json.dumps(whole, indent=2)
+
+    @classmethod
+    def of_json(cls, text: str, place: str) -> "Plan":
+        """The plan in a file.
+
+        Args:
+            text: The file's content.
+            place: The file's name, for messages.
+
+        Raises:
+            IncrementalLoadError: It is no plan of this version.
+        """
+        try:
+            found = json.loads(text)
+            assert found.pop("format") == FORMAT
+            windows = [_window(each) for each in found.pop("windows")]
+            pace = Pace(**found.pop("pace")) if found.get("pace") else found.pop("pace", None)
+            made_at = datetime.fromisoformat(found.pop("made_at"))
+            return cls(**found, windows=windows, pace=pace, made_at=made_at)
+        except (ValueError, KeyError, TypeError, AttributeError, AssertionError):
+            raise IncrementalLoadError(
+                f"{place} is not a plan of loads that this version can read",
+                rule="a plan is a file written by incload plan --out",
+                remedy=f"plan again: incload plan TABLE --partitions … --out {place}",
+            ) from None
+
+
+def _window(found: dict[str, Any]) -> WindowPlan:
+    found.pop("outcome")
+    basis = found.pop("basis")
+    followers = [Follower(**each) for each in found.pop("followers")]
+    samples = [
+        Sample(each["key"], {name: (old, new) for name, (old, new) in each["changed"].items()})
+        for each in found.pop("samples")
+    ]
+    return WindowPlan(**found, basis=Basis(**basis) if basis else None, followers=followers, samples=samples)
+
+
+def digest(names: Iterable[str]) -> str:
+    """A short hash of some names, whatever their order."""
+    return hashlib.sha256("\n".join(sorted(names)).encode()).hexdigest()[:16]
+
+
+def log_digest(log: DeltaTable | None, window: str) -> str:
+    """The digest of a window's files in a log; empty if there are none."""
+    files = data_files(log) if log is not None else None
+    if files is None or not files.num_rows:
+        return ""
+    keys, paths = files["partition._window"].to_pylist(), files["path"].to_pylist()
+    here = [path for key, path in zip(keys, paths, strict=True) if key == window]
+    return digest(here) if here else ""
+
+
+def table_digest(table: DeltaTable | None, column: str | None, touched: Collection[str] | None) -> str:
+    """The digest of the files of some partitions of a table; empty if there are none.
+
+    Args:
+        table: The table.
+        column: The column that it is laid out by; None: the digest is of all files.
+        touched: Digests of values of the column, as :func:`digest` makes them; None: of all.
+    """
+    if table is None:
+        return ""
+    files = data_files(table)
+    paths = files["path"].to_pylist()
+    if column is not None and touched is not None:
+        values = files[f"partition.{column}"].cast(pa.string()).to_pylist() if paths else []
+        paths = [path for path, value in zip(paths, values, strict=True) if digest([str(value)]) in touched]
+    return digest(paths) if paths else ""
