@@ -1,51 +1,71 @@
-"""The ``incload`` program: its commands, and its error messages."""
+"""The ``incload`` program: its commands, imported when they are called, and its error messages."""
 
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping
+from copy import copy
+from functools import cache
+from importlib import import_module
+from typing import Annotated, Any, Literal, cast
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
-from incload_assets.cli import screen
-from incload_assets.cli.adopt import adopt
-from incload_assets.cli.audit import audit
-from incload_assets.cli.backup import backup, restore_instance
-from incload_assets.cli.check import check
-from incload_assets.cli.compact import compact
-from incload_assets.cli.contract import contract
-from incload_assets.cli.dashboard import dashboard
-from incload_assets.cli.demo import demo
-from incload_assets.cli.dev import dev
-from incload_assets.cli.docs import docs
-from incload_assets.cli.doctor import doctor
-from incload_assets.cli.erase import erase
-from incload_assets.cli.fill import fill
-from incload_assets.cli.fix import accept, discard, fix
-from incload_assets.cli.game_day import game_day
-from incload_assets.cli.history import history
-from incload_assets.cli.load import load
-from incload_assets.cli.metrics import metrics
-from incload_assets.cli.monitoring import monitoring
-from incload_assets.cli.pause import pause, resume
-from incload_assets.cli.plan import plan
-from incload_assets.cli.quarantine import quarantine
-from incload_assets.cli.ready import ready
-from incload_assets.cli.rebuild import rebuild
-from incload_assets.cli.replay import replay
-from incload_assets.cli.reveal import reveal
-from incload_assets.cli.shadow import shadow
-from incload_assets.cli.silence import silence
-from incload_assets.cli.slo import slo
-from incload_assets.cli.spark import spark
-from incload_assets.cli.status import status
-from incload_assets.cli.stop import stop
-from incload_assets.cli.trace import trace
-from incload_assets.cli.undo import release, undo
+from incload_assets.cli import commands
+from incload_assets.cli.catalogue import COMMANDS
+from incload_assets.cli.support import screen
 from incload_assets.platform.errors import IncrementalLoadError
 
+MARKUP: Literal["markdown"] = "markdown"
 
-class _Commands(TyperGroup):
-    """Commands that print an expected error as one message, and an unexpected error as one line with a hint."""
+
+class _Imported(Mapping[str, Any]):
+    """The commands by name; the module of one is imported when that one is taken."""
+
+    def __getitem__(self, name: str) -> Any:
+        return _command(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in COMMANDS
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class _Group(TyperGroup):
+    """Commands that are imported when they are called, and that print an expected error as one message.
+
+    An unexpected error is one line with a hint. Lists of the commands are made of the catalogue alone, see
+    https://click.palletsprojects.com/en/stable/complex/#lazily-loading-subcommands.
+    """
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = cast(dict[str, Any], _Imported())
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return _command(cmd_name) if cmd_name in COMMANDS else None
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*self.commands]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        TyperGroup.format_help(self._listed(), ctx, formatter)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        of_lines = copy(ctx)
+        of_lines.command = self._listed()
+        return TyperGroup.shell_complete(of_lines.command, of_lines, incomplete)
+
+    def _listed(self) -> TyperGroup:
+        """A group of the same commands that have only a name, a line and a panel."""
+        listed = TyperGroup(rich_markup_mode=self.rich_markup_mode, params=self.params, help=self.help)
+        listed.commands = {
+            name: TyperCommand(name, help=entry.line, rich_help_panel=entry.panel) for name, entry in COMMANDS.items()
+        }
+        return listed
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -59,52 +79,25 @@ class _Commands(TyperGroup):
             raise typer.Exit(1) from None
 
 
+@cache
+def _command(name: str) -> Any:
+    """A command or a group of commands, imported."""
+    made = typer.Typer(rich_markup_mode=MARKUP)
+    found = getattr(import_module(f"{commands.__name__}.{COMMANDS[name].module}"), name.replace("-", "_"))
+    if isinstance(found, typer.Typer):
+        made.add_typer(found, name=name)
+    else:
+        made.command(name)(found)
+    return typer.main.get_group(made).commands[name]
+
+
 program = typer.Typer(
-    cls=_Commands,
+    cls=_Group,
     no_args_is_help=True,
-    rich_markup_mode="markdown",
+    rich_markup_mode=MARKUP,
     pretty_exceptions_show_locals=False,  # locals may hold credentials
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-program.command()(dev)
-program.command()(demo)
-program.command()(load)
-program.command()(plan)
-program.command()(status)
-program.command()(check)
-program.command()(trace)
-program.command()(slo)
-program.command()(ready)
-program.command()(compact)
-program.add_typer(contract, name="contract")
-program.command()(history)
-program.command()(undo)
-program.command()(release)
-program.command()(rebuild)
-program.command()(doctor)
-program.command()(pause)
-program.command()(resume)
-program.command()(silence)
-program.command()(audit)
-program.command()(quarantine)
-program.command()(replay)
-program.command()(fill)
-program.command()(fix)
-program.command()(accept)
-program.command()(discard)
-program.command()(adopt)
-program.command()(shadow)
-program.command()(erase)
-program.command()(reveal)
-program.command()(backup)
-program.command(name="restore-instance")(restore_instance)
-program.command()(metrics)
-program.add_typer(monitoring, name="monitoring")
-program.command()(dashboard)
-program.command()(game_day)
-program.command()(stop)
-program.command()(docs)
-program.add_typer(spark, name="spark")
 
 
 @program.callback()
@@ -124,7 +117,7 @@ def incload(
 
 def _message_of(error: Exception) -> str:
     """The message of an error for a person."""
-    from pydantic import ValidationError
+    from pydantic import ValidationError  # here: it takes longer than the help of all commands
 
     if isinstance(error, IncrementalLoadError):
         return str(error)

@@ -1,4 +1,4 @@
-"""Commands of the terminal, forked in the same way as runs; their caller is :mod:`incload_assets.cli.forked`."""
+"""Commands of the terminal, forked in the same way as runs; their caller is :mod:`incload_assets.cli`."""
 
 import hmac
 import os
@@ -16,14 +16,11 @@ _ANSWER_SECONDS = 2.0
 CONNECTION = 3
 """The file descriptor of the connection in a child; the lower ones are the command's input, output and error."""
 FIRST_USED = (
-    "incload_assets.cli.check",
-    "incload_assets.cli.compact",
-    "incload_assets.cli.loads",
+    *(f"incload_assets.cli.commands.{name}" for name in ("check", "load", "operate", "status", "trace")),
     "incload_assets.cli.program",
-    "incload_assets.cli.runs",
     "rich.progress",
 )
-"""Modules that commands import lazily, loaded in advance."""
+"""The modules of the commands that are forked, loaded in advance."""
 
 
 def listener(password: str) -> socket.socket:

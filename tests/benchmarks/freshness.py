@@ -15,7 +15,7 @@ import dagster as dg
 
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.window_records import window_records_of
-from incload_assets.cli.project import open_project
+from incload_assets.cli.support.project import open_project
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.settings import Settings
 from incload_assets.sources.files.position import File, files_in

@@ -2,7 +2,7 @@
 
 import pytest
 
-from incload_assets.cli.contract_view import Line, exit_code, told
+from incload_assets.cli.support.contract_view import Line, exit_code, told
 from incload_assets.contract.adaptation import ADDED, KEYS, SPELLING, Difference
 from incload_assets.contract.differences import SEQUENCE
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from incload_assets.cli.dagster_log import DagsterLog
+from incload_assets.cli.support.dev_report import DagsterLog
 
 FINE = "\x1b[32m2026-11-26 07:40:04 +0000\x1b[0m - dagster - \x1b[34mINFO\x1b[0m - Launching Dagster services...\n"
 MISSPELT = """\

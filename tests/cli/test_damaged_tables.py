@@ -28,7 +28,7 @@ import json, sys
 import dagster as dg
 from typer.testing import CliRunner
 from incload_assets.cli.program import program
-from incload_assets.cli.project import open_project
+from incload_assets.cli.support.project import open_project
 from incload_assets.monitoring.dashboard.page_server import PageServer, looks
 from incload_assets.monitoring.dashboard.parts import Links
 from incload_assets.history.loads_table import LoadsTable

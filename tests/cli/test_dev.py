@@ -15,7 +15,7 @@ import psutil
 import pytest
 from dagster._core.code_pointer import ModuleCodePointer
 
-from incload_assets.cli.dev_steps import open_shop, require_free
+from incload_assets.cli.support.dev_steps import open_shop, require_free
 from incload_assets.declaration.window import now
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.local_servers.files import free_port

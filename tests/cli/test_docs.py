@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 from typer.testing import CliRunner
 
-from incload_assets.cli.docs import FOLDER, PAGES, sections, summary
+from incload_assets.cli.commands.docs import FOLDER, PAGES, sections, summary
 from incload_assets.cli.program import program
 from tests.support.documents import Page
 from tests.test_documentation import parse

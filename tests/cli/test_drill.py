@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from incload_assets.cli.drill import GameDay, play
+from incload_assets.cli.support.drill import GameDay, play
 from incload_assets.platform.settings import Settings
 from incload_assets.platform.spark.resource import open_session
 from tests.support.project_copy import Clone

@@ -11,9 +11,9 @@ from rich.console import Console
 
 from incload_assets.assets import Changes, Files, FullReload, incremental_asset
 from incload_assets.checks import checks_for
-from incload_assets.cli import screen
-from incload_assets.cli.loads import Loads
-from incload_assets.cli.project import Project
+from incload_assets.cli.support import screen
+from incload_assets.cli.support.loads import Loads
+from incload_assets.cli.support.project import Project
 from incload_assets.code_location import load_job_name
 from incload_assets.platform.settings import Settings
 from incload_assets.progress.run_tags import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
@@ -37,7 +37,7 @@ def loads(h: House, *partitions: str) -> tuple[Loads, list[str]]:
     printed = io.StringIO()
     console = Console(file=printed, width=1000)
     with screen.progress_bar(console) as progress:
-        done = Loads(Project(definitions, h.instance, {}), console, progress, len(partitions), verbose=False)
+        done = Loads(Project(definitions, h.instance, {}), console, progress, len(partitions))
         done.run(h.table, partitions)
         [bar] = progress.tasks
         assert (bar.completed, bar.total) == (len(partitions),) * 2

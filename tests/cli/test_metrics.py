@@ -66,6 +66,6 @@ def test_a_port_that_is_taken_is_one_line(clone: Clone) -> None:
         done = clone.incload("metrics", "--port", str(port), **PLAIN)
     assert (done.returncode, done.stderr) == (
         1,
-        f"Error: port {port} of 127.0.0.1 is not available: Address already in use. Rule: the metrics need a port of "
-        f"their own. Remedy: end the program that uses it, or choose another: incload metrics --port {port + 1}.\n",
+        f"Error: port {port} of 127.0.0.1 is not available: Address already in use. Rule: incload metrics needs a port "
+        f"of its own. Remedy: end the program that uses it, or choose another: incload metrics --port {port + 1}.\n",
     )

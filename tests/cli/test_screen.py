@@ -2,7 +2,7 @@
 
 import pytest
 
-from incload_assets.cli import screen
+from incload_assets.cli.support import screen
 from incload_assets.platform.progress import tell
 
 

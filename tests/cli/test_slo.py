@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from incload_assets.cli.slo_view import told
+from incload_assets.cli.support.slo_view import told
 from incload_assets.history.load_row import LoadRow
 from incload_assets.history.loads_table import LoadsTable
 from incload_assets.platform.lake import Lake

@@ -4,7 +4,7 @@ import time
 
 import dagster as dg
 
-from incload_assets.cli.watching import Watch
+from incload_assets.cli.support.watching import Watch
 from incload_assets.progress.run_tags import TABLE_TAG
 
 DAYS = dg.DailyPartitionsDefinition("2026-01-01", end_date="2026-01-05")

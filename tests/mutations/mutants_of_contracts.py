@@ -250,7 +250,7 @@ MUTANTS_OF_CONTRACTS = [
     Mutant("evolution: a file of another format is not read", EXPLAIN, "contract.described:from_json",
            "if known != FORMAT:", "if False:",
            ("tests/contract/test_described.py::test_another_file_is_refused_with_the_command_that_writes_one",)),
-    Mutant("evolution: the exit code tells what stops loads", EXPLAIN, "cli.contract_view:exit_code",
+    Mutant("evolution: the exit code tells what stops loads", EXPLAIN, "cli.support.contract_view:exit_code",
            "if any(line.found.stops for line in lines):", "if False:",
            ("tests/cli/test_contract_view.py::test_the_exit_code_is_one_only_if_something_stops_loads",)),
     Mutant("eras: a definition that is no former one stops a load", CONVERGENCE, "contract.adaptation:_of_properties",

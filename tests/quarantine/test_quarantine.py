@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from incload_assets.checks.quarantine import quarantine
-from incload_assets.cli.quarantine_export import export_rows
+from incload_assets.cli.commands.quarantine import export_rows
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.settings import Settings
 from incload_assets.progress.audit import audit_uri

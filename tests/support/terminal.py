@@ -13,10 +13,7 @@ from incload_assets.cli.program import program
 from tests.support.project_copy import Clone
 
 COMMANDS = typer.main.get_command(program).commands  # type: ignore[attr-defined]
-_FORKED = (
-    "import sys; from incload_assets.cli import app; "
-    "sys.modules['incload_assets.cli.forked'].COMMANDS = tuple(sys.argv[1:2]); app()"
-)
+_FORKED = "import sys; from incload_assets import cli; cli.COMMANDS = tuple(sys.argv[1:2]); cli.app()"
 """``incload`` with every command forked from the process that has loaded the code location: imports take seconds."""
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from incload_assets.cli.fault_scratch import FaultScratch, fault_scratch
-from incload_assets.cli.game_day import _play_faults
+from incload_assets.cli.commands.game_day import _play_faults
+from incload_assets.cli.support.fault_scratch import FaultScratch, fault_scratch
 from incload_assets.monitoring.drill import fault_drill, faults, lag_faults
 from incload_assets.monitoring.drill.fault_drill import Outcome, play, program
 from incload_assets.monitoring.drill.faults import FAULTS

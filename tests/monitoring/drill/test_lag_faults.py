@@ -5,8 +5,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from incload_assets.cli.fault_scratch import fault_scratch
-from incload_assets.cli.lag_scratch import KEYS, POOL, Database, LagScratch
+from incload_assets.cli.support.fault_scratch import fault_scratch
+from incload_assets.cli.support.lag_scratch import KEYS, POOL, Database, LagScratch
 from incload_assets.monitoring.drill.fault_drill import play
 from incload_assets.monitoring.drill.lag_faults import LAG_FAULTS, PROMISED
 from incload_assets.monitoring.prometheus.alerts import ALERTS

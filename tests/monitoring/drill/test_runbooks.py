@@ -13,7 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from incload_assets.checks import LIGHT_CHECKS, TABLE_CHECKS, checks_for, reconciliation
 from incload_assets.checks.kinds import with_runbook
-from incload_assets.cli.docs import sections
+from incload_assets.cli.commands.docs import sections
 from incload_assets.code_location import incremental_definitions
 from incload_assets.monitoring.metrics import METRICS
 from incload_assets.monitoring.prometheus.alerts import ALERTS, Alert

@@ -1,0 +1,1 @@
+"""The commands of ``incload``, listed in :mod:`incload_assets.cli.catalogue`."""

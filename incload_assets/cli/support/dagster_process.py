@@ -1,0 +1,89 @@
+"""``dagster dev`` as a child process of ``incload dev``: its start, its log and its end."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+KNOWN_WARNINGS = (
+    "Function `dev_command` is superseded",  # its successor `dg dev` requires another project layout
+    "Parameter `backfill_policy` of function `asset` is currently in beta",
+)
+_LOG_BYTES = 10_000_000
+"""The size at which the log is truncated."""
+_END_SECONDS = 40.0  # `dagster dev` itself waits fifteen seconds each for the web server and the daemon
+
+
+class DagsterProcess:
+    """A running ``dagster dev`` with its UI at an address; its output goes to the log, if there is one."""
+
+    def __init__(self, workspace: Path, host: str, port: int, log: Path | None) -> None:
+        self.log = log
+        shown = f"[{host}]" if ":" in host else host
+        self.address = f"http://{shown}:{port}"
+        if log:
+            log.parent.mkdir(parents=True, exist_ok=True)
+            if log.exists():
+                log.replace(log.with_suffix(".log.1"))
+        # opened for appending, so that writing continues at the beginning after a truncation
+        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600) if log else None
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            # a script starts background processes so, and Dagster would inherit it and never hear of its interrupt
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "dagster", "dev", "-w", str(workspace), "-h", host, "-p", str(port)],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env={"PYTHONWARNINGS": ",".join(f"ignore:{start}" for start in KNOWN_WARNINGS), **os.environ},
+                process_group=0,  # a terminal's Ctrl-C reaches only this process, which passes it on once
+            )
+        finally:
+            if output is not None:
+                os.close(output)
+
+    def is_up(self) -> bool:
+        """True if the UI answers."""
+        try:
+            with urlopen(f"{self.address}/server_info", timeout=5):
+                return True
+        except (URLError, OSError):
+            return False
+
+    def exit_code(self) -> int | None:
+        """The exit code; None while the process runs."""
+        return self._process.poll()
+
+    def bound_log(self) -> None:
+        """Truncates the log if it has become large."""
+        if self.log and self.log.stat().st_size > _LOG_BYTES:
+            os.truncate(self.log, 0)
+
+    def last_words(self) -> str:
+        """The last lines of the log."""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-5:]) if self.log else ""
+
+    def interrupt(self) -> None:
+        """Requests the process to end, as Ctrl-C does; runs and servers on demand continue."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+
+    def wait(self) -> None:
+        """Waits until the process has ended, and kills it if that takes too long."""
+        deadline = time.monotonic() + _END_SECONDS
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(deadline - time.monotonic())
+            return
+        self.kill()
+
+    def kill(self) -> None:
+        """Kills the process and its children at once."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()

@@ -1,0 +1,173 @@
+"""Loads and replays of partitions, run after run, with a progress bar and a summary."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress
+from rich.table import Table as Grid
+
+from incload_assets.change_log.log import ChangeLog
+from incload_assets.cli.support import screen
+from incload_assets.cli.support.partition_keys import shown, stretches
+from incload_assets.cli.support.project import Project
+from incload_assets.cli.support.runs import COUNTS, Outcome, free_from_killed_runs, load_partitions
+from incload_assets.declaration.table import Table
+from incload_assets.declaration.window import known_windows, now
+from incload_assets.load.pending import pending_windows
+from incload_assets.platform.progress import shown_by
+from incload_assets.platform.wording import several
+from incload_assets.progress.request import A_LOAD, Request
+
+
+class Loads:
+    """Loads partitions and records the outcome of each.
+
+    Args:
+        project: The project.
+        console: The console for one line per load.
+        progress: A started progress bar, which is advanced with each load.
+        total: The expected number of loads.
+        request: What the runs are to do.
+    """
+
+    def __init__(
+        self, project: Project, console: Console, progress: Progress, total: int, request: Request = A_LOAD
+    ) -> None:
+        self.project, self.console, self.progress = project, console, progress
+        self.request = request
+        self.outcomes: list[Outcome] = []
+        self._bar = progress.add_task("", total=total)
+        self._total, self._name = total, ""
+        self._now_and_again = screen.now_and_again(self._say_plainly)
+
+    @property
+    def failed(self) -> list[Outcome]:
+        """The outcomes with a failure."""
+        return [outcome for outcome in self.outcomes if outcome.failure]
+
+    def expect(self, total: int) -> None:
+        """Raises the expected number of loads, if it was too low."""
+        self._total = max(total, self._total)
+        self.progress.update(self._bar, total=self._total)
+
+    def run(self, table: Table, partitions: Sequence[str]) -> None:
+        """Loads partitions, given oldest first, adjacent ones in one run; a failed load does not stop the others."""
+        keys = table.partitions_def.get_partition_keys(current_time=now())
+        for stretch in stretches(partitions, keys, _most_in_a_run(self.project, table)):
+            self._name = f"{table.name} {shown(stretch, keys)}"
+            self._show("")
+            with shown_by(self._show):
+                outcomes = load_partitions(
+                    self.project,
+                    table,
+                    stretch,
+                    self.request,
+                    say=self._say_plainly,
+                    loaded=partial(self._count, len(self.outcomes), set()),
+                )
+            self.outcomes += outcomes
+            self.expect(len(self.outcomes))
+            self.progress.update(self._bar, completed=len(self.outcomes))
+            for outcome in outcomes:
+                self._tell(outcome)
+
+    def _count(self, before: int, loaded: set[str], partition: str) -> None:
+        """Counts a loaded partition of the present run; after a retry of a step a partition may be loaded twice."""
+        loaded.add(partition)
+        self.progress.update(self._bar, completed=before + len(loaded))
+
+    def _show(self, what: str) -> None:
+        """Shows a line of progress: what a load waits for, such as Spark's start, or else the name of the load."""
+        self.progress.update(self._bar, description=what or self._name)
+        if self.progress.disable:
+            self._now_and_again(what)
+
+    def _say_plainly(self, line: str) -> None:
+        self.console.print(line, markup=False)
+
+    def _tell(self, outcome: Outcome) -> None:
+        name = f"{outcome.table} {outcome.partition}"
+        if outcome.failure:
+            self.console.print("[red]✗[/] ", end="")
+            line = outcome.failure if outcome.failure.startswith(name) else f"{name}: {outcome.failure}"
+            self.console.print(line, markup=False)
+            return
+        counts = ", ".join(f"{count} {name.removeprefix('rows_')}" for name, count in outcome.counts.items() if count)
+        held = escape(f"; {outcome.held}") if outcome.held else ""
+        self.console.print(f"[green]✓[/] {name}  [dim]{outcome.seconds:.1f} s[/]  {counts or 'nothing to do'}{held}")
+
+
+def run_loads(project: Project, table: Table, keys: Sequence[str], request: Request = A_LOAD) -> Loads:
+    """Loads partitions of a table, oldest first, with a progress bar and a line per load."""
+    free_from_killed_runs(project)
+    with screen.apart(verbose=project.verbose) as console, screen.progress_bar(console) as progress:
+        loads = Loads(project, console, progress, len(keys), request)
+        loads.run(table, keys)
+    return loads
+
+
+def replay_partitions(project: Project, table: Table, keys: Sequence[str], because: str) -> None:
+    """Replays partitions, oldest first, and says how many rejected rows pass.
+
+    Raises:
+        typer.Exit: A replay failed.
+    """
+    ordered = [window.key for window in known_windows(table.partitions_def, list(keys))]
+
+    def rejected() -> int:
+        return sum(one.rejected for one in ChangeLog(table, project.lake).controls(only=ordered).values())
+
+    before, request = rejected(), Request(action="replay", because=because)
+    failed = len(run_loads(project, table, ordered, request).failed)
+    after = rejected()
+    judged = f"{table.name}: judged {several(before, 'rejected row')} again; "
+    screen.say(judged + (f"{before - after} pass, " if before >= after else "") + f"{after} stay rejected.")
+    if failed:
+        screen.complain(f"{table.name}: {failed} of {several(len(ordered), 'partition')} not replayed")
+        raise typer.Exit(1)
+
+
+def _most_in_a_run(project: Project, table: Table) -> int:
+    """The most partitions that a backfill loads in one run."""
+    policy = project.definitions.resolve_assets_def(table.key).backfill_policy
+    return policy.max_partitions_per_run or 1 if policy else 1
+
+
+_LONG_HEADINGS = ("dupli-\ncate", "quaran-\ntined")  # so that the table fits a terminal of 80 columns
+
+
+def pending(project: Project, table: Table) -> list[str]:
+    """The partitions that are missing, failed or drifted, and for which the source holds data, oldest first."""
+    return pending_windows(project.instance, table, project.lake)
+
+
+def complaints(outcomes: Iterable[Outcome]) -> list[str]:
+    """One line for each table with checks that did not pass after its last load."""
+    last = {outcome.table: outcome for outcome in outcomes if not outcome.failure}
+    return [
+        f"[yellow]Checks of {table} that did not pass:[/] {', '.join(outcome.complaints)}. More: incload check {table}"
+        for table, outcome in last.items()
+        if outcome.complaints
+    ]
+
+
+def summary(outcomes: Iterable[Outcome]) -> Grid:
+    """A grid with the numbers of partitions and rows, one line per table."""
+    numbers = ("parti-\ntions", "failed", "read", "inserted", "updated", "deleted", "stale", *_LONG_HEADINGS)
+    grid = screen.grid("table", *numbers, right=numbers)
+    by_table: dict[str, list[Outcome]] = defaultdict(list)
+    for outcome in outcomes:
+        by_table[outcome.table].append(outcome)
+    for table, loads in by_table.items():
+        failed = sum(1 for load in loads if load.failure)
+        grid.add_row(
+            table,
+            str(len(loads) - failed),
+            f"[red]{failed}[/]" if failed else "0",
+            *(str(sum(load.counts.get(name, 0) for load in loads)) for name in COUNTS),
+        )
+    return grid

@@ -1,0 +1,117 @@
+"""The code location with everything that commands work with, the same as for ``dagster dev``."""
+
+import difflib
+import warnings
+from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+
+import dagster as dg
+from pyspark.sql import SparkSession
+
+from incload_assets.assets.incremental import table_of
+from incload_assets.change_log.context import LoadContext
+from incload_assets.checks.reconciliation import NAME as RECONCILIATION
+from incload_assets.cli.support.folder import enter_project
+from incload_assets.declaration.table import Table
+from incload_assets.monitoring.telemetry.emitters import collect_and_send
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.resource import SparkResource
+
+
+@dataclass(frozen=True)
+class Project:
+    """The code location with its Dagster instance, lake and Spark.
+
+    Args:
+        definitions: All definitions of the code location.
+        instance: The instance with runs and checkpoints.
+        tables: The incremental tables by name.
+        settings: The settings of the environment.
+        verbose: Show the output of Dagster and Spark.
+    """
+
+    definitions: dg.Definitions
+    instance: dg.DagsterInstance
+    tables: dict[str, Table]
+    settings: Settings = field(default_factory=Settings)
+    verbose: bool = False
+
+    @cached_property
+    def lake(self) -> Lake:
+        """The lake of the settings."""
+        return Lake.of(self.settings)
+
+    def table(self, name: str) -> Table:
+        """The table with the given name.
+
+        Raises:
+            IncrementalLoadError: There is no such table; the message names the existing ones.
+        """
+        if name in self.tables:
+            return self.tables[name]
+        close = difflib.get_close_matches(name, self.tables, n=1)
+        raise IncrementalLoadError(
+            f"there is no table {name!r}",
+            rule=f"the tables are {', '.join(sorted(self.tables)) or 'none yet'}",
+            remedy=f"write {close[0]!r}" if close else "name one of them",
+        )
+
+    def named(self, names: Collection[str] | None) -> list[Table]:
+        """The tables with the given names, or all in the order of their names if none is given."""
+        return [self.table(name) for name in names or sorted(self.tables)]
+
+    def spark(self, doing: str) -> AbstractContextManager[SparkSession]:
+        """A session of Spark, which is started if it is not up.
+
+        Args:
+            doing: The table's name, or what else the session is for, for messages.
+        """
+        return SparkResource().session(doing)
+
+    @contextmanager
+    def load(self, table: Table) -> Iterator[LoadContext]:
+        """The context of a load of a table, with a session of its own."""
+        with self.spark(table.name) as spark:
+            yield LoadContext(spark, table, self.lake.followed())
+
+    def collect(self) -> None:
+        """Records the loads that ended since the last time in the lake's table ``_loads``."""
+        collect_and_send(self.instance, self.tables.values(), self.lake)
+
+    def reconciling(self, table: Table) -> list[str]:
+        """The names of the schedules whose jobs have the check ``reconciliation`` of a table."""
+        code = self.definitions.get_repository_def()
+        check = dg.AssetCheckKey(table.key, RECONCILIATION)
+        return [
+            schedule.name
+            for schedule in code.schedule_defs
+            if check in code.get_job(schedule.job_name).asset_layer.asset_graph.asset_check_keys
+        ]
+
+
+@contextmanager
+def open_project(*, verbose: bool = False) -> Iterator[Project]:
+    """The project of the current folder, with its instance open for the block.
+
+    Args:
+        verbose: Show the output of Dagster and Spark.
+
+    Raises:
+        IncrementalLoadError: The current folder is not in a project, or a table's declaration is wrong.
+    """
+    enter_project()
+    # warnings about new parts of Dagster are of no use to the user of a command
+    warnings.simplefilter("ignore", dg.BetaWarning)
+    warnings.simplefilter("ignore", dg.PreviewWarning)
+    # by its name: this module reads the environment, which has to be the project's
+    defs: dg.Definitions = import_module("incload_assets.definitions").defs
+
+    declared = (table_of(asset) for asset in defs.get_repository_def().assets_defs_by_key.values())
+    tables = {table.name: table for table in declared if table is not None}
+    with dg.DagsterInstance.get() as instance:
+        yield Project(defs, instance, tables, Settings(), verbose)

@@ -1,0 +1,164 @@
+"""The tables that ``incload slo`` shows."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from rich.table import Table as Grid
+
+from incload_assets.cli.support import screen
+from incload_assets.declaration.table import Table
+from incload_assets.monitoring.slis import Sli, Unit
+
+UNKNOWN = "-"
+_COLUMNS = {
+    "freshness p95": "freshness_p95",
+    "success": "success",
+    "missing": "missing",
+    "duplicates": "duplicates",
+    "reconciled in": "reconciliation_seconds",
+    "recovered in": "recovery_seconds",
+}
+"""The columns of the overview, by their heading: the indicators with a target that every kind of source has."""
+
+
+def overview(found: Iterable[tuple[Table, Sequence[Sli]]]) -> Grid:
+    """A row for each table: its objectives, and how much of the error budget is left.
+
+    Args:
+        found: Each table with its indicators.
+    """
+    grid = screen.grid("table")
+    for heading in ("met", *_COLUMNS, "budget left"):
+        grid.add_column(heading, justify="right", no_wrap=True)
+    for table, slis in found:
+        by_name = {sli.name: sli for sli in slis}
+        known = [sli.met for sli in slis if sli.met is not None]
+        grid.add_row(
+            table.name,
+            _coloured(f"{sum(known)} of {len(known)}", all(known)) if known else UNKNOWN,
+            *(
+                _coloured(told(by_name[name].value, by_name[name].unit), by_name[name].met)
+                for name in _COLUMNS.values()
+            ),
+            told(min((sli.budget for sli in slis if sli.budget is not None), default=None), "share"),
+        )
+    return grid
+
+
+def details(table: Table, slis: Iterable[Sli]) -> Grid:
+    """A row for each indicator of a table."""
+    grid = screen.grid(table.name)
+    for heading in ("value", "target", "met", "budget left", "trend"):
+        grid.add_column(heading, justify="right", no_wrap=True)
+    for sli in slis:
+        bound = "" if sli.target is None else "≥ " if sli.at_least else "≤ "
+        grid.add_row(
+            sli.name,
+            told(sli.value, sli.unit),
+            f"{bound}{told(sli.target, sli.unit)}" if sli.target is not None else "",
+            _met(sli),
+            told(sli.budget, "share") if sli.budget is not None else "",
+            _trend(sli),
+        )
+        for name, number in sorted(sli.parts.items()):
+            grid.add_row(f"  {name}", told(number, sli.unit), "", "", "", "")
+    return grid
+
+
+def as_data(table: Table, slis: Iterable[Sli], at: datetime) -> dict[str, Any]:
+    """A table's indicators for programs.
+
+    Args:
+        table: The declaration.
+        slis: Its indicators.
+        at: The instant at which they were computed, aware.
+    """
+    return {
+        "table": table.name,
+        "at": at.isoformat(),
+        "period_seconds": table.slo.period.total_seconds(),
+        "slis": [
+            {
+                "name": sli.name,
+                "value": sli.value,
+                "unit": sli.unit,
+                "target": sli.target,
+                "met": sli.met,
+                "budget_left": sli.budget,
+                "before": sli.before,
+                "trend": sli.trend,
+                **({"parts": dict(sli.parts)} if sli.parts else {}),
+            }
+            for sli in slis
+        ],
+    }
+
+
+def told(value: float | None, unit: Unit) -> str:
+    """A number with its unit, short.
+
+    Example:
+        >>> told(86400, "seconds"), told(0.9677, "share"), told(1_100_000_000, "bytes"), told(None, "rows")
+        ('1 d', '96.8 %', '1.1 GB', '-')
+    """
+    return UNKNOWN if value is None else _TOLD.get(unit, _count)(value)
+
+
+def _met(sli: Sli) -> str:
+    if sli.target is None:
+        return ""
+    return UNKNOWN if sli.met is None else _coloured("yes" if sli.met else "no", sli.met)
+
+
+def _trend(sli: Sli) -> str:
+    trend = sli.trend
+    if trend is None:
+        return UNKNOWN
+    if abs(trend) < 1e-9:
+        return "="
+    return f"{'+' if trend > 0 else '−'}{told(abs(trend), sli.unit)}"
+
+
+def _coloured(text: str, met: bool | None) -> str:
+    return text if met is None else f"[{'green' if met else 'red'}]{text}[/]"
+
+
+def _in_units(value: float, units: Iterable[tuple[str, float]]) -> str:
+    """A number in the largest unit of which it has one or more, with one decimal below ten."""
+    known = list(units)
+    name, size = next((unit for unit in known if value >= unit[1]), known[-1])
+    amount = value / size
+    return f"{amount:.0f} {name}" if amount >= 10 or abs(amount - round(amount)) < 0.05 else f"{amount:.1f} {name}"
+
+
+def _seconds(value: float) -> str:
+    return _in_units(value, (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)))
+
+
+def _bytes(value: float) -> str:
+    return _in_units(value, (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1)))
+
+
+def _share(value: float) -> str:
+    percent = 100 * value
+    text = f"{percent:.1f}" if 1 <= percent < 99.9 or percent in (0, 100) else f"{percent:.3f}"
+    return f"{text.rstrip('0').rstrip('.')} %"
+
+
+def _price(value: float) -> str:
+    return f"{value:,.2f}" if value >= 1 or value == 0 else f"{value:.2g}"
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+_TOLD: Mapping[Unit, Callable[[float], str]] = {
+    "seconds": _seconds,
+    "share": _share,
+    "bytes": _bytes,
+    "price": _price,
+    "price/GB": lambda value: f"{_price(value)}/GB",
+    "seconds/GB": lambda value: f"{_seconds(value)}/GB",
+}
