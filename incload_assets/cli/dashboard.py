@@ -33,8 +33,8 @@ def dashboard(
     from incload_assets.cli import screen
     from incload_assets.cli.dev_steps import require_free
     from incload_assets.cli.project import open_project
+    from incload_assets.monitoring.dashboard.drawing import Links
     from incload_assets.monitoring.dashboard.page_server import PageServer, looks
-    from incload_assets.monitoring.dashboard.parts import Links
     from incload_assets.monitoring.loads_table import LoadsTable
     from resources.lake import Lake
     from resources.settings import Settings

@@ -30,7 +30,7 @@ from typer.testing import CliRunner
 from incload_assets.cli.program import program
 from incload_assets.cli.project import open_project
 from incload_assets.monitoring.dashboard.page_server import PageServer, looks
-from incload_assets.monitoring.dashboard.parts import Links
+from incload_assets.monitoring.dashboard.drawing import Links
 from incload_assets.monitoring.loads_table import LoadsTable
 from resources.lake import Lake
 from resources.settings import Settings

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Thread
 
+from incload_assets.monitoring.dashboard.drawing import Links
 from incload_assets.monitoring.dashboard.page_server import Looks, PageServer
-from incload_assets.monitoring.dashboard.parts import Links
 from incload_assets.monitoring.loads_table import LoadsTable
 
 
