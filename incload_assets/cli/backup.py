@@ -28,12 +28,13 @@ def backup(
     from incload_assets.progress.backup import back_up
     from resources.lake import Lake
     from resources.settings import Settings
+    from resources.wording import size
 
     with open_project() as project:
         done = back_up(project.instance, to or Settings().backups_root, keep)
         record(Lake.of(Settings()), AuditEntry(action="backup", details={"file": str(done.file)}))
     older = f"; removed {len(done.removed)} older" if done.removed else ""
-    screen.say(f"{done.file}: {done.databases} databases, {done.file.stat().st_size / 1e6:.1f} MB{older}")
+    screen.say(f"{done.file}: {done.databases} databases, {size(done.file.stat().st_size)}{older}")
 
 
 def restore_instance(

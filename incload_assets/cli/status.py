@@ -29,7 +29,7 @@ def status(
     from incload_assets.cli.advice import advice_for
     from incload_assets.cli.partition_keys import shown
     from incload_assets.cli.project import open_project
-    from incload_assets.cli.status_view import COUNTED, LABELS, as_iso, overview, some
+    from incload_assets.cli.status_view import COUNTED, LABELS, as_iso, overview
     from incload_assets.declaration.table import Table
     from incload_assets.declaration.window import now
     from incload_assets.load.faults import Faults, expect_readable, unreadable_of_lake
@@ -37,6 +37,7 @@ def status(
     from incload_assets.progress.status import TableStatus, forgotten_loads, table_status
     from resources.lake import Lake
     from resources.settings import Settings
+    from resources.wording import some
 
     with open_project() as project:
         lake = Lake.of(Settings())
@@ -66,9 +67,8 @@ def status(
                 if each.paused:
                     screen.say(escape(f"{each.table} is {each.paused}"))
                 if each.left_out:
-                    screen.say(
-                        escape(f"{each.table}: left out by the path, because of their names: {some(each.left_out)}")
-                    )
+                    names = some([*map(repr, each.left_out)])
+                    screen.say(escape(f"{each.table}: left out by the path, because of their names: {names}"))
         faults_of_lake = unreadable_of_lake(lake)
         for fault in (*faults_of_lake.values(), *unknown.values()):
             screen.complain(str(fault))

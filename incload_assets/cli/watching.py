@@ -11,6 +11,7 @@ from dagster._core.storage.dagster_run import RunsFilter  # the public name has 
 from incload_assets.cli.reasons import reasons
 from incload_assets.progress.request import Request
 from incload_assets.progress.slots import work_of
+from resources.wording import some
 
 SUM_SECONDS = 60.0
 PAUSE_SECONDS = 10.0
@@ -48,8 +49,7 @@ class Watch:
     def doing(self) -> str:
         """The loads under way, in one line; empty if there are none."""
         names = sorted(self._loading.values())
-        more = f" and {len(names) - 2} more" if len(names) > 2 else ""
-        return f"loading {', '.join(names[:2])}{more}; green so far: {len(self._green)}" if names else ""
+        return f"loading {some(names, 2)}; green so far: {len(self._green)}" if names else ""
 
     def look(self) -> None:
         """Reports what is new since the last call."""

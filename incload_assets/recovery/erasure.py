@@ -13,7 +13,7 @@ from incload_assets.recovery.old_versions import Removed
 from incload_assets.recovery.traces import Traces
 from incload_assets.sources.upstream.tables import Tables
 from resources.errors import DeclarationError
-from resources.wording import several
+from resources.wording import several, size
 
 SHOWN = 20
 """Most files that are named, of those with a trace and of those that could not be read."""
@@ -65,13 +65,12 @@ class Erasure:
             rewritten, forgotten = self.landings
             yield (
                 f"old versions: removed {several(self.removed.files, 'data file')} "
-                f"({self.removed.size / 1e6:,.1f} MB) and {several(self.removed.commits, 'file')} of Delta's logs; "
+                f"({size(self.removed.size)}) and {several(self.removed.commits, 'file')} of Delta's logs; "
                 f"former landings: {rewritten} written again, {forgotten} forgotten; "
                 f"decisions removed: {self.decisions}; keys deleted: {self.keys}"
             )
         found = self.traces
-        size = f"{found.size / 1e6:,.1f} MB"
-        yield f"read {several(found.files, 'file')} of the lake ({size}): {len(found.found)} with a trace"
+        yield f"read {several(found.files, 'file')} of the lake ({size(found.size)}): {len(found.found)} with a trace"
         if not planned:
             yield from (f"  trace: {path}" for path in found.found[:SHOWN])
         yield from (f"  could not be read: {path}" for path in found.unreadable[:SHOWN])

@@ -39,7 +39,7 @@ from incload_assets.writes.merge_into import app_id
 from resources.errors import IncrementalLoadError, SourceChanged
 from resources.lake import SHADOW_FOLDER, Lake
 from resources.object_store import is_s3
-from resources.wording import several
+from resources.wording import several, some
 
 WINDOWS_AT_ONCE = 200
 """Most windows that are folded together."""
@@ -95,8 +95,7 @@ class Shadow:
         )
         for why in dict.fromkeys(self.as_logged.values()):
             keys = sorted(key for key, reason in self.as_logged.items() if reason == why)
-            shown = ", ".join(keys[:3]) + (f" and {len(keys) - 3} more" if len(keys) > 3 else "")
-            yield f"  not validated again, as in the log: {shown}: {why}"
+            yield f"  not validated again, as in the log: {some(keys, 3)}: {why}"
 
 
 @dataclass

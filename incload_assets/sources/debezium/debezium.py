@@ -22,6 +22,7 @@ from incload_assets.sources.debezium.types import ENCODING, UNAVAILABLE, declare
 from incload_assets.sources.decorator import SourceDecorator
 from incload_assets.sources.postgres.replication_slot import ReplicationSlot
 from resources.errors import DeclarationError, SourceUnreadable
+from resources.wording import some
 
 TimePrecision = Literal["adaptive", "adaptive_time_microseconds", "connect", "microseconds", "nanoseconds", "isostring"]
 Decimals = Literal["precise", "double", "string"]
@@ -241,10 +242,9 @@ class Debezium(SourceDecorator):
         if not others:
             return
         shown = ", ".join(map(repr, others[:SHOWN_TABLES]))
-        more = f" and {len(others) - SHOWN_TABLES} more" if len(others) > SHOWN_TABLES else ""
+        named = some([*map(repr, others)], SHOWN_TABLES)
         raise SourceUnreadable(
-            f"{table_name} {window.key}: {self.source} holds events of {shown}{more}, and no valid one of "
-            f"{self.table!r}",
+            f"{table_name} {window.key}: {self.source} holds events of {named}, and no valid one of {self.table!r}",
             rule="a window whose change events are all of other tables is not the same as an empty window",
             remedy="correct table=, including its case, or read the topic or files that hold the table's events; if "
             f"windows may consist of events of other tables, declare Debezium(..., other_tables=[{shown}])",

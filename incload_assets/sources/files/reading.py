@@ -22,6 +22,7 @@ from incload_assets.sources.files.records import Records
 from incload_assets.sources.files.template import Template
 from resources.errors import SourceChanged, SourceUnreadable
 from resources.object_store import is_s3
+from resources.wording import some
 
 _LISTED_BY_DRIVER = 32
 """Spark's default for the number of paths that it lists without starting tasks."""
@@ -145,7 +146,7 @@ def _check_asked(
     """Refuses files of which none has a column of a condition, which would otherwise go unnoticed."""
     for index, field in enumerate(fields):
         if field in asked and not any(group.varied or group.types[index] is not None for group in groups):
-            names = f"{files[0].key}" + (f" and {len(files) - 1} more" if len(files) > 1 else "")
+            names = some([file.key for file in files], 1)
             raise SourceUnreadable(
                 f"{table_name}: a condition of changes names {field!r}, which no header of the files has ({names})",
                 rule="a condition on a missing column is never true, so nothing would ever be deleted",

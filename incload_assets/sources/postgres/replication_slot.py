@@ -11,6 +11,7 @@ from incload_assets.sources.postgres.errors import looking
 from incload_assets.sources.postgres.relation import DatabaseName
 from resources.databases import Database
 from resources.errors import SourceUnreadable
+from resources.wording import size
 
 _SLOT = """
 SELECT s.active, s.wal_status, s.safe_wal_size, pg_wal_lsn_diff(
@@ -70,15 +71,11 @@ class ReplicationSlot:
         idle = "" if active else "; nothing reads it now"
         if safe is None:
             return RetentionMargin(
-                f"{keeper} keeps {_size(kept)} of log, limited only by the disk{idle}", 1, bool(active), kept=kept
+                f"{keeper} keeps {size(kept)} of log, limited only by the disk{idle}", 1, bool(active), kept=kept
             )
         return RetentionMargin(
-            f"{keeper} keeps {_size(kept)} of log and is dropped when {_size(safe)} more are written{idle}",
+            f"{keeper} keeps {size(kept)} of log and is dropped when {size(max(safe, 0))} more are written{idle}",
             safe / limit,
             bool(active),
             kept=kept,
         )
-
-
-def _size(count: int) -> str:
-    return f"{max(count, 0) / 2**20:,.0f} MB"
