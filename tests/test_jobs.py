@@ -19,7 +19,7 @@ from incload_assets.change_log.decisions import discarded_rows
 from incload_assets.code_location import incremental_definitions
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
-from incload_assets.progress.audit_chain import chain_of
+from incload_assets.progress.audit import chain_of
 from incload_assets.progress.progress import progress_of
 from incload_assets.recovery.erasure import fingerprints_of
 from resources.lake import Lake

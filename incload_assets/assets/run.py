@@ -23,8 +23,7 @@ from incload_assets.load.ranges import load_first_windows
 from incload_assets.load.replay import replay_window
 from incload_assets.load.undo import undo_window
 from incload_assets.load.undo_plan import Undo
-from incload_assets.progress.audit import AuditEntry, actor_of
-from incload_assets.progress.audit_once import record_once
+from incload_assets.progress.audit import AuditEntry, actor_of, record_once
 from incload_assets.progress.checkpoint import (
     DATA_VERSION_TAG,
     ERROR_CLASSES,

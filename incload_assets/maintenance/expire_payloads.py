@@ -43,7 +43,7 @@ from incload_assets.delta.counts import Counts
 from incload_assets.delta.data_files import MAX_FILES, MAX_PARTITIONS, parquet_files
 from incload_assets.delta.sql import union_of
 from incload_assets.maintenance.jobs import MaintenanceJob
-from incload_assets.progress.audit_expiry import expire_audit
+from incload_assets.progress.audit import expire_audit
 from resources.errors import IncrementalLoadError
 from resources.lake import bytes_of, data_files
 from resources.settings import current_settings

@@ -28,8 +28,7 @@ from incload_assets.load.faults import Faults
 from incload_assets.monitoring.by_hand import marked, runs_by_hand, wiped
 from incload_assets.monitoring.load_row import COUNTS, PHASES, LoadRow, Trigger
 from incload_assets.monitoring.loads_table import LoadsTable
-from incload_assets.progress.audit import DAMAGED, AuditEntry
-from incload_assets.progress.audit_once import record_once
+from incload_assets.progress.audit import DAMAGED, AuditEntry, record_once
 from incload_assets.progress.checkpoint import (
     DATA_VERSION_TAG,
     ERROR_CLASSES,

@@ -10,7 +10,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.delta.differences import Difference, Stored, stored_differences
 from incload_assets.delta.tables import stored_of
 from incload_assets.monitoring.loads_table import LoadsTable
-from incload_assets.progress.audit_chain import chain_of, chosen
+from incload_assets.progress.audit import chain_of, chosen
 from resources.errors import LakeUnreadable
 from resources.lake import Lake
 

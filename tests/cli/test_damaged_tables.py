@@ -161,7 +161,7 @@ def lake(clone: Clone) -> Path:
 
 
 def damaged(clone: Clone, do: Callable[[Path, Path], object]) -> None:
-    shutil.rmtree(lake(clone) / "_loads", ignore_errors=True)  # not the audit, of which Dagster has seen the end
+    shutil.rmtree(lake(clone) / "_loads", ignore_errors=True)  # not the audit
     folders = [lake(clone) / "_changes" / BAD, lake(clone) / BAD]
     for folder in folders:
         folder.unlink() if folder.is_file() else shutil.rmtree(folder, ignore_errors=True)

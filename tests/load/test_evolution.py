@@ -21,7 +21,7 @@ from incload_assets.delta.differences import STORED_KINDS, Kind
 from incload_assets.load.evolution import lake_differences
 from incload_assets.load.tables import ensure_tables
 from incload_assets.monitoring.contract_history import contract_history
-from incload_assets.progress.audit_chain import chain_of
+from incload_assets.progress.audit import chain_of
 from resources.errors import SchemaMismatch
 from resources.lake import Lake
 from tests.support.tables import Loaded, day, item, make

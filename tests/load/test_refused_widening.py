@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from incload_assets.assets import Append, Changes
 from incload_assets.change_log.context import LoadContext
 from incload_assets.load.tables import ensure_tables
-from incload_assets.progress.audit_chain import chain_of
+from incload_assets.progress.audit import chain_of
 from resources.errors import SchemaMismatch
 from tests.load.test_evolution import LONG, WIDEN, model
 from tests.load.test_rewritten import INT

@@ -8,9 +8,7 @@ from dagster._core.storage.tags import BACKFILL_ID_TAG, SENSOR_NAME_TAG, USER_TA
 
 from incload_assets.monitoring.by_hand import SOMEBODY, runs_by_hand
 from incload_assets.monitoring.collect import collect
-from incload_assets.progress.audit import FAILED, AuditEntry, record
-from incload_assets.progress.audit_chain import chain_of
-from incload_assets.progress.audit_once import record_once
+from incload_assets.progress.audit import FAILED, AuditEntry, chain_of, record, record_once
 from incload_assets.progress.run_tags import BECAUSE_TAG, RELEASE_TAG, STARTED_BY_TAG, UNDO_TAG
 from resources.lake import Lake
 from resources.settings import Settings

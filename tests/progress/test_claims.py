@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from incload_assets.declaration.window import now
-from incload_assets.progress.audit_chain import chain_of
+from incload_assets.progress.audit import chain_of
 from incload_assets.progress.claims import claim, claimed_by_others, end_claim
 from incload_assets.progress.pause import Pause, pause, pause_of, resume
 from resources.lake import Lake

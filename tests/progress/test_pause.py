@@ -9,8 +9,7 @@ import pytest
 
 from incload_assets.declaration.window import now
 from incload_assets.progress import pause as module
-from incload_assets.progress.audit import AuditEntry, record
-from incload_assets.progress.audit_chain import chain_of
+from incload_assets.progress.audit import AuditEntry, chain_of, record
 from incload_assets.progress.pause import expect_not_paused, parse_since, parse_until, pause, pause_of, pauses, resume
 from resources.errors import IncrementalLoadError, TablePaused
 from resources.lake import Lake

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from incload_assets.declaration.window import now
-from incload_assets.progress.audit_chain import chain_of
+from incload_assets.progress.audit import chain_of
 from incload_assets.progress.pause import pause, pause_of
 from incload_assets.progress.silence import silence, silence_of, silences, unsilence
 from resources.errors import IncrementalLoadError

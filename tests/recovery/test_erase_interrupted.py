@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 
 from incload_assets.ingest import ingest as ingest_module
 from incload_assets.load import revision as revision_module
-from incload_assets.progress.audit_chain import chain_of
+from incload_assets.progress.audit import chain_of
 from incload_assets.progress.pause import pause_of
 from incload_assets.recovery import erase as erase_module
 from incload_assets.recovery import erase_rows as rows_module

@@ -17,7 +17,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.monitoring.facts import Facts, TableFacts
 from incload_assets.monitoring.readiness.alert_rules import AlertRule, rules_at, rules_in
 from incload_assets.monitoring.readiness.encryption import connections, stores
-from incload_assets.progress.audit_chain import chain_of, chosen
+from incload_assets.progress.audit import chain_of, chosen
 from incload_assets.progress.backup import backups, is_sqlite, made_at
 from resources.errors import IncrementalLoadError
 from resources.lake import Lake
