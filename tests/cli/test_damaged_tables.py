@@ -42,12 +42,12 @@ for command in questions:
         said[command] = [done.exit_code, done.output]
 with open_project() as project:
     lake, code = Lake.of(Settings()), project.definitions.get_repository_def()
-    server = PageServer(("127.0.0.1", 0), looks(project.instance, project.tables, lake), LoadsTable(lake), Links())
-    for path in questions:
-        if path.startswith("/"):
-            status, text = server.page(path)
-            said[path] = [int(status != 200), text]
-    server.server_close()
+    pages = looks(project.instance, project.tables, lake), LoadsTable(lake), Links()
+    with PageServer(("127.0.0.1", 0), *pages) as server:
+        for path in questions:
+            if path.startswith("/"):
+                status, text = server.page(path)
+                said[path] = [int(status != 200), text]
     for name in questions:
         if name.startswith(("watch_", "replay_")):
             with dg.build_sensor_context(project.instance, repository_def=code, resources={"lake": lake}) as context:
