@@ -59,7 +59,6 @@ ROOMS = (
     "incload_assets.tables",
     "incload_assets.shop",
     "incload_assets.assets",
-    "incload_assets.monitoring.drill",
     "incload_assets.monitoring.readiness",
     "incload_assets.monitoring.dashboard",
     "incload_assets.monitoring.prometheus",

@@ -24,7 +24,7 @@ def audit(
 
     - **Writes:** nothing to the lake, except actions in the Dagster UI that were not recorded yet.
     - **Spark:** not started.
-    - **Dagster's instance:** needed; it remembers the last entry seen.
+    - **Dagster's instance:** needed, to read what was done in the Dagster UI.
 
     Example: `incload audit orders --since 7d`
     """
@@ -40,22 +40,21 @@ def audit(
     from incload_assets.monitoring.telemetry.emitters import collect_and_send
     from incload_assets.platform.lake import Lake
     from incload_assets.platform.settings import Settings
-    from incload_assets.progress.audit import FAILED
-    from incload_assets.progress.audit_chain import chain_of, chosen
+    from incload_assets.progress.audit import FAILED, chain_of, chosen
     from incload_assets.progress.pause import parse_since
 
     with open_project() as project:
         lake, name = Lake.of(Settings()), project.table(table).name if table else None
         begin = parse_since(since, now()) if since else None
-        found = chain_of(lake, project.instance)
+        found = chain_of(lake)
         if found.altered is None:
             collect_and_send(project.instance, project.tables.values(), lake)
-            found = chain_of(lake, project.instance)
+            found = chain_of(lake)
         named = [project.tables[name]] if name else [project.tables[each] for each in sorted(project.tables)]
         faults = unreadable_tables(named, lake)
     entries = chosen(found, name, begin)
     if as_json:
-        altered = None if found.altered is None else asdict(found.altered)
+        altered = None if found.altered is None else found.altered._asdict()
         told = {"entries": [asdict(entry) | {"hash": entry.hash} for entry in entries], "altered": altered}
         screen.print_json(json.dumps(told, default=as_iso))
     else:

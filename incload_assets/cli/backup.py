@@ -26,6 +26,7 @@ def backup(
     from incload_assets.cli.project import open_project
     from incload_assets.platform.lake import Lake
     from incload_assets.platform.settings import Settings
+    from incload_assets.platform.wording import size
     from incload_assets.progress.audit import AuditEntry, record
     from incload_assets.progress.backup import back_up
 
@@ -33,7 +34,7 @@ def backup(
         done = back_up(project.instance, to or Settings().backups_root, keep)
         record(Lake.of(Settings()), AuditEntry(action="backup", details={"file": str(done.file)}))
     older = f"; removed {len(done.removed)} older" if done.removed else ""
-    screen.say(f"{done.file}: {done.databases} databases, {done.file.stat().st_size / 1e6:.1f} MB{older}")
+    screen.say(f"{done.file}: {done.databases} databases, {size(done.file.stat().st_size)}{older}")
 
 
 def restore_instance(

@@ -34,8 +34,8 @@ def dashboard(
     from incload_assets.cli.dev_steps import require_free
     from incload_assets.cli.project import open_project
     from incload_assets.history.loads_table import LoadsTable
+    from incload_assets.monitoring.dashboard.drawing import Links
     from incload_assets.monitoring.dashboard.page_server import PageServer, looks
-    from incload_assets.monitoring.dashboard.parts import Links
     from incload_assets.platform.lake import Lake
     from incload_assets.platform.settings import Settings
 

@@ -47,8 +47,7 @@ def render(
     here = Path.cwd()
     from incload_assets.cli import screen
     from incload_assets.cli.project import open_project
-    from incload_assets.monitoring.dashboard.docs_page import RUNBOOKS
-    from incload_assets.monitoring.dashboard.page_server import HERE
+    from incload_assets.monitoring.dashboard.page_server import HERE, RUNBOOKS
     from incload_assets.monitoring.prometheus.alertmanager import Channels, alertmanager
     from incload_assets.monitoring.prometheus.rendered import as_yaml, write
     from incload_assets.monitoring.prometheus.rules import prometheus, rules

@@ -29,12 +29,13 @@ def status(
     from incload_assets.cli.advice import advice_for
     from incload_assets.cli.partition_keys import shown
     from incload_assets.cli.project import open_project
-    from incload_assets.cli.status_view import COUNTED, LABELS, as_iso, overview, some
+    from incload_assets.cli.status_view import COUNTED, LABELS, as_iso, overview
     from incload_assets.declaration.table import Table
     from incload_assets.declaration.window import now
     from incload_assets.load.faults import Faults, expect_readable, unreadable_of_lake
     from incload_assets.platform.lake import Lake
     from incload_assets.platform.settings import Settings
+    from incload_assets.platform.wording import some
     from incload_assets.progress.silence import silence_of, silences
     from incload_assets.progress.status import TableStatus, forgotten_loads, table_status
 
@@ -66,9 +67,8 @@ def status(
                 if each.paused:
                     screen.say(escape(f"{each.table} is {each.paused}"))
                 if each.left_out:
-                    screen.say(
-                        escape(f"{each.table}: left out by the path, because of their names: {some(each.left_out)}")
-                    )
+                    names = some([*map(repr, each.left_out)])
+                    screen.say(escape(f"{each.table}: left out by the path, because of their names: {names}"))
         faults_of_lake = unreadable_of_lake(lake)
         for fault in (*faults_of_lake.values(), *unknown.values()):
             screen.complain(str(fault))

@@ -6,15 +6,13 @@ from datetime import datetime
 from rich.table import Table as Grid
 
 from incload_assets.cli import screen
+from incload_assets.platform.wording import largest
 from incload_assets.progress.status import TableStatus
 
 COUNTED = ("loaded", "missing", "failed", "drifted", "in_progress", "waiting", "held")
 
 
 LABELS = {"in_progress": "running"}
-
-
-_NAMED = 5
 
 
 _STYLES = {"missing": "yellow", "failed": "red", "drifted": "yellow", "in_progress": "blue", "held": "magenta"}
@@ -46,21 +44,12 @@ def overview(found: Sequence[TableStatus], unknown: Sequence[str] = ()) -> Grid:
     return grid
 
 
-def some(names: list[str]) -> str:
-    """The first names, and how many more there are."""
-    more = len(names) - _NAMED
-    return ", ".join(map(repr, names[:_NAMED])) + (f" and {more} more, see --json" if more > 0 else "")
-
-
 def _freshness(overdue: float | None) -> str:
     if overdue is None:
         return "-"
     if not overdue:
         return "[green]yes[/]"
-    for unit, seconds in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if overdue >= 2 * seconds:
-            return f"[red]{overdue // seconds:.0f} {unit} late[/]"
-    return "[red]late[/]"
+    return f"[red]{largest(overdue)} late[/]"
 
 
 def as_iso(value: datetime) -> str:

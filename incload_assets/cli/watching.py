@@ -9,6 +9,7 @@ import dagster as dg
 from dagster._core.storage.dagster_run import RunsFilter  # the public name has no filter on update time
 
 from incload_assets.cli.reasons import reasons
+from incload_assets.platform.wording import some
 from incload_assets.progress.request import Request
 from incload_assets.progress.slots import work_of
 
@@ -48,8 +49,7 @@ class Watch:
     def doing(self) -> str:
         """The loads under way, in one line; empty if there are none."""
         names = sorted(self._loading.values())
-        more = f" and {len(names) - 2} more" if len(names) > 2 else ""
-        return f"loading {', '.join(names[:2])}{more}; green so far: {len(self._green)}" if names else ""
+        return f"loading {some(names, 2)}; green so far: {len(self._green)}" if names else ""
 
     def look(self) -> None:
         """Reports what is new since the last call."""
