@@ -23,7 +23,7 @@ from incload_assets.erasure.erasure import fingerprints_of
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.settings import Settings
 from incload_assets.platform.spark.resource import SparkResource
-from incload_assets.progress.audit_chain import chain_of
+from incload_assets.progress.audit import chain_of
 from incload_assets.progress.progress import progress_of
 
 DAYS = dg.DailyPartitionsDefinition("2026-01-01", end_date="2026-01-04")

@@ -20,7 +20,6 @@ PROCEDURES = [Page(DOCS / f"{name}.md") for name in ("protection", "operating", 
 """In this order: what one leaves behind the next one needs."""
 NOT_RUN = {
     "incload game-day": "takes minutes; run by tests/cli/test_drill.py",
-    "incload game-day --faults": "takes minutes; run by tests/monitoring/drill/test_fault_drill.py",
     "pg_isready --host $DAGSTER_PG_HOST": "asks a PostgreSQL that holds Dagster's storage",
 }
 """Commands that are only read, and why."""

@@ -31,8 +31,7 @@ from incload_assets.platform.errors import (
     TablePaused,
 )
 from incload_assets.platform.wording import several
-from incload_assets.progress.audit import AuditEntry, actor_of
-from incload_assets.progress.audit_once import record_once
+from incload_assets.progress.audit import AuditEntry, actor_of, record_once
 from incload_assets.progress.checkpoint import (
     DATA_VERSION_TAG,
     ERROR_CLASSES,

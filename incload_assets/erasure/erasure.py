@@ -10,7 +10,7 @@ from incload_assets.erasure.erase_rows import ErasedRows
 from incload_assets.erasure.old_versions import Removed
 from incload_assets.erasure.person_search import Traces
 from incload_assets.platform.errors import DeclarationError
-from incload_assets.platform.wording import several
+from incload_assets.platform.wording import several, size
 from incload_assets.protection.erasures import fingerprint
 from incload_assets.protection.protect import token
 from incload_assets.sources.upstream.tables import Tables
@@ -60,13 +60,12 @@ class Erasure:
             rewritten, forgotten = self.landings
             yield (
                 f"old versions: removed {several(self.removed.files, 'data file')} "
-                f"({self.removed.size / 1e6:,.1f} MB) and {several(self.removed.commits, 'file')} of Delta's logs; "
+                f"({size(self.removed.size)}) and {several(self.removed.commits, 'file')} of Delta's logs; "
                 f"former landings: {rewritten} written again, {forgotten} forgotten; "
                 f"decisions removed: {self.decisions}; keys deleted: {self.keys}"
             )
         found = self.traces
-        size = f"{found.size / 1e6:,.1f} MB"
-        yield f"read {several(found.files, 'file')} of the lake ({size}): {len(found.found)} with a trace"
+        yield f"read {several(found.files, 'file')} of the lake ({size(found.size)}): {len(found.found)} with a trace"
         if not planned:
             yield from (f"  trace: {path}" for path in found.found[:SHOWN])
         yield from (f"  could not be read: {path}" for path in found.unreadable[:SHOWN])

@@ -29,8 +29,7 @@ from incload_assets.platform.dagster_private import (
     RunsFilter,
 )
 from incload_assets.platform.lake import Lake
-from incload_assets.progress.audit import DAMAGED, AuditEntry
-from incload_assets.progress.audit_once import record_once
+from incload_assets.progress.audit import DAMAGED, AuditEntry, record_once
 from incload_assets.progress.checkpoint import (
     DATA_VERSION_TAG,
     ERROR_CLASSES,

@@ -12,7 +12,7 @@ from incload_assets.delta.tables import stored_of
 from incload_assets.history.loads_table import LoadsTable
 from incload_assets.platform.errors import LakeUnreadable
 from incload_assets.platform.lake import Lake
-from incload_assets.progress.audit_chain import chain_of, chosen
+from incload_assets.progress.audit import chain_of, chosen
 
 _ROWS_ALONE = {"MERGE", "WRITE", "DELETE", "UPDATE", "OPTIMIZE", "VACUUM START", "VACUUM END"}
 """Operations of Delta that change rows and files, and by which loads change nothing else but in rewrites."""

@@ -4,7 +4,7 @@ A closed window is never loaded again. So before the property that names the win
 has to be merged, and has to belong to a window that ends no later than its definition.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.window_records import BASE, WindowRecord
@@ -15,8 +15,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.load.range_fences import not_merged
 from incload_assets.platform.errors import SchemaMismatch
-
-SHOWN = 3
+from incload_assets.platform.wording import some
 
 
 def refuse_unfinished(load: LoadContext) -> None:
@@ -41,18 +40,18 @@ def refuse_unfinished(load: LoadContext) -> None:
     held = [key for key, record in records.items() if not record.is_withdrawn]
     if others := sorted({*held} - table.closed.keys()):
         raise _unfinished(
-            table, f"{_some(others)}, and no former definition has such a window that ends by {last}",
+            table, f"{some(others)}, and no former definition has such a window that ends by {last}",
             f"declare the former definition with its start, and a later until; or undo them with the former code: "
             f" incload undo {table.name} --partitions {others[0]}",
         )  # fmt: skip
     if left := _not_merged(load, records):
         raise _unfinished(
-            table, f"{_some(left)}, and the table has no commit of their merge",
+            table, f"{some(left)}, and the table has no commit of their merge",
             f"load them with the former code: incload load {table.name} --partitions {left[0]}",
         )  # fmt: skip
     if left := _not_settled(table, records):
         raise _unfinished(
-            table, f"no complete load of {_some(left)}: the source could still add rows",
+            table, f"no complete load of {some(left)}: the source could still add rows",
             f"load them with the former code: incload load {table.name} --partitions {left[0]}; or, for windows that "
             "never were to be loaded, declare a later start of the former definition",
         )  # fmt: skip
@@ -86,8 +85,3 @@ def _unfinished(table: Table, problem: str, remedy: str) -> SchemaMismatch:
         rule="windows of former partitions are not loaded any more, so that all of them are finished before",
         remedy=remedy,
     )
-
-
-def _some(keys: Sequence[str]) -> str:
-    more = len(keys) - SHOWN
-    return ", ".join(keys[:SHOWN]) + (f" and {more} more" if more > 0 else "")

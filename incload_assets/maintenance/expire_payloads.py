@@ -47,7 +47,7 @@ from incload_assets.platform.lake import bytes_of, data_files
 from incload_assets.platform.settings import current_settings
 from incload_assets.platform.sql import union_of
 from incload_assets.platform.wording import several
-from incload_assets.progress.audit_expiry import expire_audit
+from incload_assets.progress.audit import expire_audit
 
 CORRECTED_KINDS = (*UPSERTS, DELETE, TRUNCATE)
 """Kinds of rows that keep a payload if people have corrected them."""

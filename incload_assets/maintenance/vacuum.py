@@ -27,6 +27,7 @@ from incload_assets.delta.session import settings
 from incload_assets.maintenance.jobs import MaintenanceJob
 from incload_assets.platform.errors import DeclarationError
 from incload_assets.platform.sql import literal
+from incload_assets.platform.wording import size
 
 SHORTEST = timedelta(days=1)
 """The shortest retention allowed; no load takes that long."""
@@ -82,9 +83,7 @@ def vacuum(load: LoadContext, *, everything: bool) -> Vacuumed:
         removed = _vacuum(load, uri, delta.version(), everything=everything)
         if everything and uri == load.log.uri:
             removed += Vacuumed(remove_unfinished(load.lake, uri, datetime.now(UTC) - kept))
-        load.info(
-            f"{what}: removed {removed.files} files ({removed.size / 1e6:,.1f} MB) that were replaced over {kept} ago"
-        )
+        load.info(f"{what}: removed {removed.files} files ({size(removed.size)}) that were replaced over {kept} ago")
         done += removed
     return done
 

@@ -10,6 +10,7 @@ from statistics import median
 import dagster as dg
 
 from incload_assets.declaration.table import Table
+from incload_assets.platform import wording
 from incload_assets.platform.lake import Lake, bytes_of, data_files
 from incload_assets.platform.wording import several
 from incload_assets.progress.status import rows_of
@@ -91,7 +92,7 @@ def advise(loads: Sequence[Cost], rows: int, size: int, *, in_full: bool) -> str
 
     Example:
         >>> advise([Cost(rows_read=500, changed=90, seconds=6.0)] * 5, rows=400, size=20_000, in_full=False)
-        'a load reads 500 rows (median of 5) in 6.0 s, the whole table has 400 rows in 0.02 MB: if the source can be \
+        'a load reads 500 rows (median of 5) in 6.0 s, the whole table has 400 rows in 20 kB: if the source can be \
 read in full, FullReload() or Snapshot() would be cheaper'
     """
     if len(loads) < ENOUGH_LOADS or not rows:
@@ -100,7 +101,7 @@ read in full, FullReload() or Snapshot() would be cheaper'
         median(getattr(load, name) for load in loads) for name in ("rows_read", "changed", "seconds")
     )
     about = f"a load reads {several(round(read), 'row')} (median of {len(loads)}) in {seconds:.1f} s"
-    whole = f"the whole table has {several(rows, 'row')} in {size / 1e6:,.2f} MB"
+    whole = f"the whole table has {several(rows, 'row')} in {wording.size(size)}"
     if in_full:
         if changed <= FEW_CHANGES * rows and (size > SMALL_BYTES or seconds > SLOW_SECONDS):
             return f"{about} to change {changed:,.0f}, {whole}: Merge() of what changed would be cheaper"

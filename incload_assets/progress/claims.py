@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from incload_assets.declaration.window import now
 from incload_assets.platform.lake import Lake
-from incload_assets.progress.audit import ATTEMPTS, AuditEntry, append_after, last_entry, written_by_others
+from incload_assets.progress.audit import AuditEntry, record_if
 from incload_assets.progress.pause import HOLDER, UNTIL, Pause, pause_by, pauses_in_force
 
 
@@ -21,14 +21,8 @@ def claim(
     """
     details = {UNTIL: until.astimezone(UTC).isoformat(), HOLDER: holder}
     entry = AuditEntry(action="pause", table=table_name, actor=actor, because=because, run_id=run_id, details=details)
-    for _ in range(ATTEMPTS):
-        # before the look at other claims, so that of two claims made at once one is not written
-        last = last_entry(lake)
-        if claimed_by_others(lake, table_name, holder) is not None:
-            return None
-        if (made := append_after(lake, last, entry)) is not None:
-            return pause_by(made)
-    raise written_by_others(lake)
+    made = record_if(lake, lambda: entry if claimed_by_others(lake, table_name, holder) is None else None)
+    return pause_by(made) if made is not None else None
 
 
 def claimed_by_others(lake: Lake, table_name: str, holder: str) -> Pause | None:
@@ -43,10 +37,8 @@ def end_claim(lake: Lake, claimed: Pause, because: str, *, actor: str = "", run_
     entry = AuditEntry(
         action="resume", table=claimed.table, actor=actor, because=because, run_id=run_id, details=details
     )
-    for _ in range(ATTEMPTS):
-        last = last_entry(lake)
-        if claimed.number not in {one.number for one in pauses_in_force(lake, now())}:
-            return False
-        if append_after(lake, last, entry) is not None:
-            return True
-    raise written_by_others(lake)
+
+    def if_in_force() -> AuditEntry | None:
+        return entry if claimed.number in {one.number for one in pauses_in_force(lake, now())} else None
+
+    return record_if(lake, if_in_force) is not None

@@ -18,7 +18,7 @@ from incload_assets.load.faults import Faults, unreadable_of_lake
 from incload_assets.load.range_fences import not_merged
 from incload_assets.platform.errors import IncrementalLoadError, LakeUnreadable, StoredFileLost
 from incload_assets.platform.lake import AUDIT_FOLDER, Lake
-from incload_assets.progress.audit_chain import chain_of
+from incload_assets.progress.audit import chain_of
 from incload_assets.progress.lake_identity import REMEDY, mistaken
 from incload_assets.progress.process import gone
 from incload_assets.progress.progress import SourceState, WindowProgress, progress_from, windows_to_look_at
@@ -84,7 +84,7 @@ def examine_lake(lake: Lake, instance: dg.DagsterInstance) -> list[Disagreement]
     """
     faults: dict[str, BaseException] = {**unreadable_of_lake(lake)}
     try:
-        altered = chain_of(lake, instance).altered
+        altered = chain_of(lake).altered
     except (LakeUnreadable, StoredFileLost) as error:
         altered, faults[AUDIT_FOLDER] = None, error
     found = [_of_fault(folder, error) for folder, error in faults.items()]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from incload_assets.platform.wording import several
+from incload_assets.platform.wording import several, size, some
 from incload_assets.what_if.planned import CHANGES, NOTHING, Plan, Sample, WindowPlan
 
 ALONE = "each planned alone, against the table as it is now"
@@ -10,8 +10,6 @@ _COUNTS = (
     *("inserted", "updated", "deleted", "unchanged", "stale", "duplicate", "waiting"),
     *("quarantined", "skipped", "erased"),
 )
-SHOWN_WINDOWS = 5
-"""Most partitions of a follower that are named."""
 
 
 def counts_of(window: WindowPlan) -> str:
@@ -26,9 +24,7 @@ def counts_of(window: WindowPlan) -> str:
     counts = ", ".join(f"{getattr(window, name)} {name}" for name in _COUNTS if getattr(window, name))
     if window.outcome == NOTHING:
         return f"{NOTHING}{f' ({counts})' if counts else ''}"
-    rewritten = (
-        f"; rewrites at most {several(window.files, 'file')}, {window.bytes / 1e6:,.1f} MB" if window.files else ""
-    )
+    rewritten = f"; rewrites at most {several(window.files, 'file')}, {size(window.bytes)}" if window.files else ""
     return f"{window.rows_read} read: {counts or 'no row changes'}{rewritten}"
 
 
@@ -43,9 +39,7 @@ def notes_of(window: WindowPlan) -> Iterator[str]:
         if follower.windows is None:
             yield f"{follower.table} follows: its partitions that refer to the changed rows"
         elif follower.windows:
-            more = len(follower.windows) - SHOWN_WINDOWS
-            shown = ", ".join(follower.windows[:SHOWN_WINDOWS]) + (f" and {more} more" if more > 0 else "")
-            yield f"{follower.table} follows: {shown}"
+            yield f"{follower.table} follows: {some(follower.windows)}"
     for sample in window.samples:
         yield _shown(sample)
 

@@ -36,7 +36,7 @@ from incload_assets.load.tables import adapt_tables
 from incload_assets.platform.errors import IncrementalLoadError, SourceChanged
 from incload_assets.platform.lake import SHADOW_FOLDER, Lake
 from incload_assets.platform.object_store import is_s3
-from incload_assets.platform.wording import several
+from incload_assets.platform.wording import several, some
 from incload_assets.progress.progress import source_state
 from incload_assets.what_if.comparison import Comparison, compare
 from incload_assets.writes.merge_into import app_id
@@ -95,8 +95,7 @@ class Shadow:
         )
         for why in dict.fromkeys(self.as_logged.values()):
             keys = sorted(key for key, reason in self.as_logged.items() if reason == why)
-            shown = ", ".join(keys[:3]) + (f" and {len(keys) - 3} more" if len(keys) > 3 else "")
-            yield f"  not validated again, as in the log: {shown}: {why}"
+            yield f"  not validated again, as in the log: {some(keys, 3)}: {why}"
 
 
 @dataclass

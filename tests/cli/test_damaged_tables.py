@@ -30,7 +30,7 @@ from typer.testing import CliRunner
 from incload_assets.cli.program import program
 from incload_assets.cli.support.project import open_project
 from incload_assets.monitoring.dashboard.page_server import PageServer, looks
-from incload_assets.monitoring.dashboard.parts import Links
+from incload_assets.monitoring.dashboard.drawing import Links
 from incload_assets.history.loads_table import LoadsTable
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.settings import Settings
@@ -42,12 +42,12 @@ for command in questions:
         said[command] = [done.exit_code, done.output]
 with open_project() as project:
     lake, code = Lake.of(Settings()), project.definitions.get_repository_def()
-    server = PageServer(("127.0.0.1", 0), looks(project.instance, project.tables, lake), LoadsTable(lake), Links())
-    for path in questions:
-        if path.startswith("/"):
-            status, text = server.page(path)
-            said[path] = [int(status != 200), text]
-    server.server_close()
+    pages = looks(project.instance, project.tables, lake), LoadsTable(lake), Links()
+    with PageServer(("127.0.0.1", 0), *pages) as server:
+        for path in questions:
+            if path.startswith("/"):
+                status, text = server.page(path)
+                said[path] = [int(status != 200), text]
     for name in questions:
         if name.startswith(("watch_", "replay_")):
             with dg.build_sensor_context(project.instance, repository_def=code, resources={"lake": lake}) as context:
@@ -161,7 +161,7 @@ def lake(clone: Clone) -> Path:
 
 
 def damaged(clone: Clone, do: Callable[[Path, Path], object]) -> None:
-    shutil.rmtree(lake(clone) / "_loads", ignore_errors=True)  # not the audit, of which Dagster has seen the end
+    shutil.rmtree(lake(clone) / "_loads", ignore_errors=True)  # not the audit
     folders = [lake(clone) / "_changes" / BAD, lake(clone) / BAD]
     for folder in folders:
         folder.unlink() if folder.is_file() else shutil.rmtree(folder, ignore_errors=True)

@@ -81,9 +81,9 @@ def test_a_table_that_is_not_there_is_refused_with_the_names_of_those_that_are(c
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
     [
-        (0.4, "seconds", "0.4 s"),
+        (0.4, "seconds", "400 ms"),
         (59, "seconds", "59 s"),
-        (90, "seconds", "1.5 min"),
+        (90, "seconds", "1 min 30 s"),
         (7_200, "seconds", "2 h"),
         (86_400, "seconds", "1 d"),
         (1.0, "share", "100 %"),
@@ -94,7 +94,7 @@ def test_a_table_that_is_not_there_is_refused_with_the_names_of_those_that_are(c
         (1_500, "bytes", "1.5 kB"),
         (2.5, "price/GB", "2.50/GB"),
         (0.0314, "price", "0.031"),
-        (90, "seconds/GB", "1.5 min/GB"),
+        (90, "seconds/GB", "1 min 30 s/GB"),
         (None, "share", "-"),
     ],
 )

@@ -21,7 +21,7 @@ from incload_assets.erasure.erasure import fingerprints_of
 from incload_assets.ingest import ingest as ingest_module
 from incload_assets.load import revision as revision_module
 from incload_assets.platform.errors import DeclarationError, IncrementalLoadError, SourceUnreadable
-from incload_assets.progress.audit_chain import chain_of
+from incload_assets.progress.audit import chain_of
 from incload_assets.progress.pause import pause_of
 from incload_assets.writes.merge import Merge
 from tests.erasure.test_erase import (

@@ -10,9 +10,7 @@ from incload_assets.history.collect import collect
 from incload_assets.history.manual_actions import SOMEBODY, runs_by_hand
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.settings import Settings
-from incload_assets.progress.audit import FAILED, AuditEntry, record
-from incload_assets.progress.audit_chain import chain_of
-from incload_assets.progress.audit_once import record_once
+from incload_assets.progress.audit import FAILED, AuditEntry, chain_of, record, record_once
 from incload_assets.progress.run_tags import BECAUSE_TAG, RELEASE_TAG, STARTED_BY_TAG, UNDO_TAG
 from tests.support.guest_table import House, guest, house, key
 from tests.support.load_rows import load_row

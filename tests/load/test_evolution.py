@@ -23,7 +23,7 @@ from incload_assets.load.evolution import lake_differences
 from incload_assets.load.tables import ensure_tables
 from incload_assets.platform.errors import SchemaMismatch
 from incload_assets.platform.lake import Lake
-from incload_assets.progress.audit_chain import chain_of
+from incload_assets.progress.audit import chain_of
 from tests.support.tables import Loaded, day, item, make
 
 TEXT, LONG = T.StringType(), T.LongType()

@@ -9,7 +9,7 @@ from incload_assets.assets import Append, Changes
 from incload_assets.change_log.context import LoadContext
 from incload_assets.load.tables import ensure_tables
 from incload_assets.platform.errors import SchemaMismatch
-from incload_assets.progress.audit_chain import chain_of
+from incload_assets.progress.audit import chain_of
 from tests.load.test_evolution import LONG, WIDEN, model
 from tests.load.test_rewritten import INT
 from tests.support.tables import Loaded, day, item, make

@@ -16,8 +16,7 @@ from incload_assets.maintenance import JOBS
 from incload_assets.maintenance.expire_payloads import EXPIRE_PAYLOADS
 from incload_assets.maintenance.jobs import schedule_of
 from incload_assets.platform.lake import Lake
-from incload_assets.progress.audit import AuditEntry, audit_uri, record
-from incload_assets.progress.audit_chain import chain_of
+from incload_assets.progress.audit import AuditEntry, audit_uri, chain_of, record
 from tests.support.guest_table import job_of
 from tests.test_definitions import items_asset
 

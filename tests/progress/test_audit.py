@@ -4,15 +4,12 @@ import multiprocessing
 from collections.abc import Callable
 from pathlib import Path
 
-import dagster as dg
-import pyarrow as pa
 import pytest
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from incload_assets.platform.lake import Lake
 from incload_assets.progress import audit
-from incload_assets.progress.audit import WRITER, AuditEntry, audit_uri, record
-from incload_assets.progress.audit_chain import Altered, Chain, chain_of, chosen
+from incload_assets.progress.audit import AuditEntry, audit_uri, chain_of, chosen, record
 
 WRITERS, EACH = 3, 5
 
@@ -94,26 +91,6 @@ def test_an_altered_entry_is_named_however_it_was_altered(
     alter(opened(lake))
     found = chain_of(lake).altered
     assert found is not None and found.number == number
-
-
-def test_a_chain_that_was_written_anew_is_not_what_dagster_has_seen(lake: Lake) -> None:
-    with dg.DagsterInstance.ephemeral() as instance:
-        assert chain_of(lake, instance).altered is None
-        entries, before = [], ""
-        for entry in chain_of(lake).entries:
-            forged = AuditEntry(**vars(entry) | {"actor": "somebody else", "before": before})
-            before = forged.hash
-            entries.append(audit._as_arrow(forged))
-        write_deltalake(opened(lake), pa.concat_tables(entries), mode="overwrite")
-        assert chain_of(lake).altered is None
-        found = chain_of(lake, instance).altered
-        assert found is not None and found.number == 5
-
-        opened(lake).delete("number >= 4")
-        fence = CommitProperties(app_transactions=[Transaction(WRITER, 3)])
-        write_deltalake(opened(lake), entries[0].slice(0, 0), mode="append", commit_properties=fence)
-        assert chain_of(lake) == Chain(chain_of(lake).entries, None)
-        assert chain_of(lake, instance).altered == Altered(4, "Dagster has seen entries up to 5, which are missing")
 
 
 def test_after_a_removed_entry_no_other_is_written(lake: Lake) -> None:

@@ -3,7 +3,6 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import dagster as dg
 import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
@@ -11,10 +10,8 @@ from deltalake.exceptions import CommitFailedError
 from incload_assets.declaration import window as windows
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.lake import Lake
-from incload_assets.progress import audit_expiry as module
-from incload_assets.progress.audit import AuditEntry, audit_uri, record
-from incload_assets.progress.audit_chain import Altered, chain_of
-from incload_assets.progress.audit_expiry import AuditExpired, expire_audit
+from incload_assets.progress import audit as module
+from incload_assets.progress.audit import Altered, AuditEntry, AuditExpired, audit_uri, chain_of, expire_audit, record
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SINCE_DAY_3 = START + timedelta(days=2, hours=12)
@@ -97,28 +94,6 @@ def test_more_than_an_anchor_covers_is_missed(lake: Lake, also: int, first: int)
 def test_entries_that_are_removed_without_an_anchor_are_missed(lake: Lake) -> None:
     opened(lake).delete("number <= 2")
     assert chain_of(lake).altered == Altered(1, "it and the entries up to 2 are missing")
-
-
-def test_an_anchor_that_lies_about_the_time_is_found_by_an_instance_that_has_seen_the_entry(lake: Lake) -> None:
-    with dg.DagsterInstance.ephemeral() as instance:
-        assert chain_of(lake, instance).altered is None
-        last = chain_of(lake).entries[-1]
-        lie = {"through": "6", "hash": last.hash, "older_than": SINCE_DAY_3.isoformat()}
-        record(lake, AuditEntry(action="expire", details=lie))
-        opened(lake).delete("number <= 6")
-        assert chain_of(lake).altered is None
-        assert chain_of(lake, instance).altered == Altered(
-            6, "it was removed before its time: Dagster has seen it as a younger one"
-        )
-
-
-def test_an_instance_that_has_seen_only_removed_entries_goes_on_with_those_that_are_left(lake: Lake) -> None:
-    with dg.DagsterInstance.ephemeral() as instance:
-        assert chain_of(lake, instance).altered is None
-        expire_audit(lake, windows.now() + timedelta(days=1))
-        assert chain_of(lake, instance).altered is None
-        record(lake, AuditEntry(action="load", table="orders"))
-        assert chain_of(lake, instance).altered is None
 
 
 def test_the_bytes_of_removed_entries_leave_the_data_files(lake: Lake, tmp_path: Path) -> None:

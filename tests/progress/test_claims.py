@@ -8,7 +8,7 @@ import pytest
 
 from incload_assets.declaration.window import now
 from incload_assets.platform.lake import Lake
-from incload_assets.progress.audit_chain import chain_of
+from incload_assets.progress.audit import chain_of
 from incload_assets.progress.claims import claim, claimed_by_others, end_claim
 from incload_assets.progress.pause import Pause, pause, pause_of, resume
 

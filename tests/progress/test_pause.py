@@ -11,8 +11,7 @@ from incload_assets.declaration.window import now
 from incload_assets.platform.errors import IncrementalLoadError, TablePaused
 from incload_assets.platform.lake import Lake
 from incload_assets.progress import pause as module
-from incload_assets.progress.audit import AuditEntry, record
-from incload_assets.progress.audit_chain import chain_of
+from incload_assets.progress.audit import AuditEntry, chain_of, record
 from incload_assets.progress.pause import expect_not_paused, parse_since, parse_until, pause, pause_of, pauses, resume
 
 HOUR = timedelta(hours=1)

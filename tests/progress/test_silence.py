@@ -8,7 +8,7 @@ import pytest
 from incload_assets.declaration.window import now
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.lake import Lake
-from incload_assets.progress.audit_chain import chain_of
+from incload_assets.progress.audit import chain_of
 from incload_assets.progress.pause import pause, pause_of
 from incload_assets.progress.silence import silence, silence_of, silences, unsilence
 

@@ -14,7 +14,7 @@ from incload_assets.declaration.window import now
 from incload_assets.monitoring.facts import gather
 from incload_assets.monitoring.metrics import samples
 from incload_assets.platform.settings import Settings
-from incload_assets.progress.audit_chain import chain_of
+from incload_assets.progress.audit import chain_of
 from incload_assets.progress.observed import observed_in, source_sensor_name
 from incload_assets.progress.pause import pause, pause_of, resume
 from incload_assets.progress.status import table_status

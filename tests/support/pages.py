@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from threading import Thread
 
 from incload_assets.history.loads_table import LoadsTable
+from incload_assets.monitoring.dashboard.drawing import Links
 from incload_assets.monitoring.dashboard.page_server import Looks, PageServer
-from incload_assets.monitoring.dashboard.parts import Links
 
 
 @contextmanager

@@ -76,11 +76,14 @@ def _process(words: Sequence[str]) -> list[str]:
 def comparable(text: str) -> list[str]:
     """The lines of an output, without what differs from run to run: numbers, times, identifiers, padding.
 
+    The unit of a size differs with its number.
+
     Example:
         >>> comparable("2 rows of run 5c0e5f6a,  3.1 s")
         ['0 row of run 0, 0 s']
     """
     text = re.sub(r"\b[0-9a-f]{8,}\b", "0", text)
     text = re.sub(r"\d[\d.,:TZ-]*(?<=[\dZ])", "0", text)
+    text = re.sub(r"\b0 (Bytes?|[kMG]B)\b", "0 B", text)
     text = re.sub(r"\b0 (row|window|part|partition|change|entrie|file|database|version)s\b", r"0 \1", text)
     return [" ".join(line.split()) for line in text.splitlines() if line.strip()]

@@ -19,8 +19,8 @@ from playwright.sync_api import Locator, Page
 
 from incload_assets.assets.incremental import table_of
 from incload_assets.history.loads_table import LoadsTable
+from incload_assets.monitoring.dashboard.drawing import Links
 from incload_assets.monitoring.dashboard.page_server import Looks
-from incload_assets.monitoring.dashboard.parts import Links
 from incload_assets.monitoring.dashboard.view import look
 from incload_assets.monitoring.panels import DASHBOARDS
 from incload_assets.platform.local_servers.files import free_port

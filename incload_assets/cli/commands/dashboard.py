@@ -10,8 +10,8 @@ from incload_assets.cli.support import screen
 from incload_assets.cli.support.dev_steps import require_free
 from incload_assets.cli.support.project import open_project
 from incload_assets.history.loads_table import LoadsTable
+from incload_assets.monitoring.dashboard.drawing import Links
 from incload_assets.monitoring.dashboard.page_server import PageServer, looks
-from incload_assets.monitoring.dashboard.parts import Links
 from incload_assets.platform.errors import IncrementalLoadError
 
 

@@ -16,8 +16,7 @@ from incload_assets.history.loads_table import LoadsTable
 from incload_assets.load.faults import Faults, expect_readable, unreadable_tables
 from incload_assets.load.undo_plan import KeptLanding, kept_landings
 from incload_assets.platform.wording import several
-from incload_assets.progress.audit import FAILED
-from incload_assets.progress.audit_chain import chain_of, chosen
+from incload_assets.progress.audit import FAILED, chain_of, chosen
 from incload_assets.progress.pause import parse_since
 
 
@@ -101,21 +100,21 @@ def audit(
 
     - **Writes:** nothing to the lake, except actions in the Dagster UI that were not recorded yet.
     - **Spark:** not started.
-    - **Dagster's instance:** needed; it remembers the last entry seen.
+    - **Dagster's instance:** needed, to read what was done in the Dagster UI.
 
     Example: `incload audit orders --since 7d`
     """
     with open_project() as project:
         lake, name = project.lake, project.table(table).name if table else None
         begin = parse_since(since, now()) if since else None
-        found = chain_of(lake, project.instance)
+        found = chain_of(lake)
         if found.altered is None:
             project.collect()
-            found = chain_of(lake, project.instance)
+            found = chain_of(lake)
         faults = unreadable_tables(project.named([name] if name else None), lake)
     entries = chosen(found, name, begin)
     if as_json:
-        altered = None if found.altered is None else asdict(found.altered)
+        altered = None if found.altered is None else found.altered._asdict()
         screen.print_json({"entries": [asdict(entry) | {"hash": entry.hash} for entry in entries], "altered": altered})
     else:
         grid = screen.grid("#", "at (UTC)", "who", "where", "did", "table", "partitions", "run", "because")

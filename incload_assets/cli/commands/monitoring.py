@@ -11,8 +11,7 @@ import typer
 from incload_assets.cli.support import screen
 from incload_assets.cli.support.dev_steps import require_free
 from incload_assets.cli.support.project import open_project
-from incload_assets.monitoring.dashboard.docs_page import RUNBOOKS
-from incload_assets.monitoring.dashboard.page_server import HERE
+from incload_assets.monitoring.dashboard.page_server import HERE, RUNBOOKS
 from incload_assets.monitoring.panels import DASHBOARDS
 from incload_assets.monitoring.prometheus.alertmanager import Channels, alertmanager
 from incload_assets.monitoring.prometheus.exporter import Exporter, served

@@ -21,7 +21,7 @@ from incload_assets.declaration.window import now
 from incload_assets.load.faults import Faults, expect_readable
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.settings import Settings
-from incload_assets.platform.wording import several
+from incload_assets.platform.wording import several, size
 from incload_assets.progress.audit import AuditEntry, record
 from incload_assets.progress.backup import back_up, replaced_by, restore
 from incload_assets.progress.lake_identity import adopt_lake as adopt_this_lake
@@ -185,7 +185,7 @@ def backup(
         done = back_up(project.instance, to or project.settings.backups_root, keep)
         record(project.lake, AuditEntry(action="backup", details={"file": str(done.file)}))
     older = f"; removed {len(done.removed)} older" if done.removed else ""
-    screen.say(f"{done.file}: {done.databases} databases, {done.file.stat().st_size / 1e6:.1f} MB{older}")
+    screen.say(f"{done.file}: {done.databases} databases, {size(done.file.stat().st_size)}{older}")
 
 
 def restore_instance(

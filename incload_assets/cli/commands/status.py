@@ -16,7 +16,7 @@ from incload_assets.declaration.window import now
 from incload_assets.load.faults import Faults, expect_readable, unreadable_of_lake
 from incload_assets.monitoring.advice import advice_for
 from incload_assets.platform.lake import Lake
-from incload_assets.platform.wording import some
+from incload_assets.platform.wording import largest, some
 from incload_assets.progress.silence import silence_of, silences
 from incload_assets.progress.status import TableStatus, forgotten_loads, table_status
 
@@ -93,10 +93,7 @@ def _freshness(overdue: float | None) -> str:
         return "-"
     if not overdue:
         return "[green]yes[/]"
-    for unit, seconds in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if overdue >= 2 * seconds:
-            return f"[red]{overdue // seconds:.0f} {unit} late[/]"
-    return "[red]late[/]"
+    return f"[red]{largest(overdue)} late[/]"
 
 
 def _say_what_holds(found: Sequence[TableStatus], lake: Lake) -> None:

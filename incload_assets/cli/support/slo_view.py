@@ -9,6 +9,7 @@ from rich.table import Table as Grid
 from incload_assets.cli.support import screen
 from incload_assets.declaration.table import Table
 from incload_assets.monitoring.slis import Sli, Unit
+from incload_assets.platform.wording import length, share, size
 
 UNKNOWN = "-"
 _COLUMNS = {
@@ -124,28 +125,6 @@ def _coloured(text: str, met: bool | None) -> str:
     return text if met is None else f"[{'green' if met else 'red'}]{text}[/]"
 
 
-def _in_units(value: float, units: Iterable[tuple[str, float]]) -> str:
-    """A number in the largest unit of which it has one or more, with one decimal below ten."""
-    known = list(units)
-    name, size = next((unit for unit in known if value >= unit[1]), known[-1])
-    amount = value / size
-    return f"{amount:.0f} {name}" if amount >= 10 or abs(amount - round(amount)) < 0.05 else f"{amount:.1f} {name}"
-
-
-def _seconds(value: float) -> str:
-    return _in_units(value, (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)))
-
-
-def _bytes(value: float) -> str:
-    return _in_units(value, (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1)))
-
-
-def _share(value: float) -> str:
-    percent = 100 * value
-    text = f"{percent:.1f}" if 1 <= percent < 99.9 or percent in (0, 100) else f"{percent:.3f}"
-    return f"{text.rstrip('0').rstrip('.')} %"
-
-
 def _price(value: float) -> str:
     return f"{value:,.2f}" if value >= 1 or value == 0 else f"{value:.2g}"
 
@@ -155,10 +134,10 @@ def _count(value: float) -> str:
 
 
 _TOLD: Mapping[Unit, Callable[[float], str]] = {
-    "seconds": _seconds,
-    "share": _share,
-    "bytes": _bytes,
+    "seconds": length,
+    "share": share,
+    "bytes": size,
     "price": _price,
     "price/GB": lambda value: f"{_price(value)}/GB",
-    "seconds/GB": lambda value: f"{_seconds(value)}/GB",
+    "seconds/GB": lambda value: f"{length(value)}/GB",
 }

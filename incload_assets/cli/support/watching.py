@@ -9,6 +9,7 @@ import dagster as dg
 
 from incload_assets.cli.support.reasons import reasons
 from incload_assets.platform.dagster_private import RunsFilter
+from incload_assets.platform.wording import some
 from incload_assets.progress.request import Request
 from incload_assets.progress.slots import work_of
 
@@ -47,8 +48,7 @@ class Watch:
     def doing(self) -> str:
         """The loads under way, in one line; empty if there are none."""
         names = sorted(self._loading.values())
-        more = f" and {len(names) - 2} more" if len(names) > 2 else ""
-        return f"loading {', '.join(names[:2])}{more}; green so far: {len(self._green)}" if names else ""
+        return f"loading {some(names, 2)}; green so far: {len(self._green)}" if names else ""
 
     def look(self) -> None:
         """Reports what is new since the last call."""

@@ -39,23 +39,22 @@ def evaluate(query: Query, now: Reading, before: Reading | None = None) -> Value
         {('a',): 3.0}
     """
     groups: dict[tuple[str, ...], list[float]] = defaultdict(list)
-    for labels, value in _series(query, now, before):
-        groups[tuple(labels.get(name, "") for name in query.by)].append(value)
+    for sample, value in _series(query, now, before):
+        groups[tuple(sample.labels.get(name, "") for name in query.by)].append(value)
     values = {labels: _FOLDS[query.fold](found) for labels, found in groups.items()}
-    if query.divided_by is not None:
-        values = _divided(query, values, evaluate(query.divided_by, now, before), query.divided_by.by)
+    if (over := query.divided_by) is not None:
+        divisors = {
+            _named(over.by, labels): value for labels, value in evaluate(over, now, before).items() if value > 0
+        }
+        names = {labels: _named(query.by, labels) for labels in values}
+        values = {labels: values[labels] / divisors[name] for labels, name in names.items() if name in divisors}
     return {labels: value * query.times for labels, value in values.items()}
 
 
 def over_time(query: Query, readings: Mapping[datetime, Reading]) -> Mapping[tuple[str, ...], Line]:
     """The values of a query at all instants at which it has some.
 
-    Args:
-        query: The query.
-        readings: Samples by instant, aware. The increase at an instant needs the samples at the start of that time.
-
-    Returns:
-        The values over time by the values of the query's labels.
+    The increase at an instant needs the samples at the start of that time.
     """
     lines: dict[tuple[str, ...], list[tuple[datetime, float]]] = defaultdict(list)
     for at in sorted(readings):
@@ -65,15 +64,17 @@ def over_time(query: Query, readings: Mapping[datetime, Reading]) -> Mapping[tup
     return lines
 
 
-def _series(query: Query, now: Reading, before: Reading | None) -> Iterable[tuple[Mapping[str, str], float]]:
-    """The series that a query chooses, with their values, or with their growth."""
+def _series(query: Query, now: Reading, before: Reading | None) -> list[tuple[Sample, float]]:
+    """The series that a query chooses, with their values, or with the growth of counters."""
     chosen = [s for s in now.get(query.metric, ()) if all(_meets(s, *each) for each in query.where.items())]
     if query.increase is None:
-        return [(sample.labels, sample.value) for sample in chosen]
+        return [(sample, sample.value) for sample in chosen]
     if before is None:
         return []
-    start = {frozenset(s.labels.items()): s.value for s in before.get(query.metric, ())}
-    return [(s.labels, _growth(start.get(frozenset(s.labels.items()), 0.0), s.value)) for s in chosen]
+    starts = {frozenset(s.labels.items()): s.value for s in before.get(query.metric, ())}
+    pairs = [(s, starts.get(frozenset(s.labels.items()), 0.0)) for s in chosen]
+    # a counter that is smaller than before has begun again with 0
+    return [(s, s.value - start if s.value >= start else s.value) for s, start in pairs]
 
 
 def _meets(sample: Sample, label: str, wanted: str) -> bool:
@@ -81,29 +82,17 @@ def _meets(sample: Sample, label: str, wanted: str) -> bool:
     return value != wanted[1:] if wanted.startswith("!") else value == wanted
 
 
-def _growth(before: float, now: float) -> float:
-    """The growth of a counter; one that is smaller than before has begun again with 0."""
-    return now - before if now >= before else now
-
-
-def _divided(query: Query, values: Values, divisors: Values, by: Sequence[str]) -> dict[tuple[str, ...], float]:
-    """The values that have a divisor above 0 with the same labels, divided by it."""
-    known = {_named(by, labels): value for labels, value in divisors.items() if value > 0}
-    named = {labels: _named(query.by, labels) for labels in values}
-    return {labels: values[labels] / known[name] for labels, name in named.items() if name in known}
-
-
 def _named(names: Sequence[str], values: Sequence[str]) -> frozenset[tuple[str, str]]:
     """Labels as a set; an empty one is as good as none."""
     return frozenset((name, value) for name, value in zip(names, values, strict=True) if value)
 
 
-def _greatest(values: Sequence[float]) -> float:
-    return max((value for value in values if not math.isnan(value)), default=math.nan)
+def _numbers(values: Iterable[float]) -> list[float]:
+    return [value for value in values if not math.isnan(value)]
 
 
-def _least(values: Sequence[float]) -> float:
-    return min((value for value in values if not math.isnan(value)), default=math.nan)
-
-
-_FOLDS: Mapping[str, Callable[[Sequence[float]], float]] = {"sum": math.fsum, "max": _greatest, "min": _least}
+_FOLDS: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "sum": math.fsum,
+    "max": lambda values: max(_numbers(values), default=math.nan),
+    "min": lambda values: min(_numbers(values), default=math.nan),
+}

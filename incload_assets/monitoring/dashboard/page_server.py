@@ -7,24 +7,30 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
+from itertools import pairwise
 from threading import Lock
-from urllib.parse import unquote, urlsplit
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
 
 import dagster as dg
+import uvicorn
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.history.loads_table import LoadsTable
-from incload_assets.monitoring.dashboard.docs_page import docs_page
+from incload_assets.monitoring.dashboard.drawing import Links, drawn
 from incload_assets.monitoring.dashboard.evaluate import Reading
-from incload_assets.monitoring.dashboard.load_page import load_page
-from incload_assets.monitoring.dashboard.markup import element
+from incload_assets.monitoring.dashboard.loads import load_page
 from incload_assets.monitoring.dashboard.page import dashboard_page
-from incload_assets.monitoring.dashboard.parts import Links, frame, notice
-from incload_assets.monitoring.dashboard.quarantine import rejected_of
-from incload_assets.monitoring.dashboard.table_page import table_page
+from incload_assets.monitoring.dashboard.table_page import rejected_of, table_page
 from incload_assets.monitoring.dashboard.trace_page import traced
 from incload_assets.monitoring.dashboard.view import View, look
 from incload_assets.monitoring.panels import DASHBOARDS
@@ -52,7 +58,9 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 _FILES = {"/page.css": "text/css", "/page.js": "text/javascript"}
-_RUN = re.compile(r"[0-9A-Za-z-]{1,64}")
+_RUN, _DOCUMENT = re.compile(r"[0-9A-Za-z-]{1,64}"), re.compile(r"[a-z_]+\.md")
+RUNBOOKS = "/docs/runbooks.md"
+"""The path of the page with the runbooks."""
 
 
 class Looks:
@@ -86,13 +94,7 @@ class Looks:
 
 
 def looks(instance: dg.DagsterInstance, tables: Mapping[str, Table], lake: Lake) -> Looks:
-    """Looks at the storage of a code location; the loads that ended meanwhile are collected first.
-
-    Args:
-        instance: The instance with runs, checks and sensors.
-        tables: The tables by name.
-        lake: The lake.
-    """
+    """Looks at the storage of a code location; the loads that ended meanwhile are collected first."""
 
     def take(remembered: Mapping[datetime, Reading]) -> View:
         collect_and_send(instance, tables.values(), lake)
@@ -101,8 +103,8 @@ def looks(instance: dg.DagsterInstance, tables: Mapping[str, Table], lake: Lake)
     return Looks(take)
 
 
-class PageServer(ThreadingHTTPServer):
-    """The server of the pages; ``serve_forever()`` serves them.
+class PageServer:
+    """The server of the pages; ``serve_forever()`` serves them until ``shutdown()``.
 
     Args:
         address: The address and the port to listen on; port 0: a free one.
@@ -111,16 +113,37 @@ class PageServer(ThreadingHTTPServer):
         links: The addresses that the pages point to.
     """
 
-    daemon_threads = True
-
     def __init__(self, address: tuple[str, int], looks: Looks, loads: LoadsTable, links: Links) -> None:
         self.looks, self.loads, self.links = looks, loads, links
-        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        self.local = address[0] in LOOPBACK
         self._shown: View | None = None
         self._pages: dict[str, tuple[HTTPStatus, str]] = {}
         self._lock = Lock()
-        super().__init__(address, _Handler)
-        self.local = address[0] in LOOPBACK
+        family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        self._socket = socket.create_server(address, family=family)
+        app = Starlette(routes=[Route("/{path:path}", self._answer)], exception_handlers={405: _refused}, debug=False)
+        config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False, lifespan="off")
+        self._server = uvicorn.Server(config)
+
+    @property
+    def server_address(self) -> tuple[str, int]:
+        """The address and the port that it listens on."""
+        host, port, *_ = self._socket.getsockname()
+        return host, port
+
+    def serve_forever(self) -> None:
+        """Serves the pages until :meth:`shutdown`, or until Ctrl-C."""
+        self._server.run(sockets=[self._socket])
+
+    def shutdown(self) -> None:
+        """Ends :meth:`serve_forever`."""
+        self._server.should_exit = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._socket.close()
 
     def page(self, path: str, query: str = "") -> tuple[HTTPStatus, str]:
         """The page at a path, drawn once for each look at storage; the trace of a row each time.
@@ -155,69 +178,62 @@ class PageServer(ThreadingHTTPServer):
             rows = [row for facts in view.facts.tables.values() for row in facts.recent if row.run_id == name]
             if rows := rows or self.loads.rows(runs=[name]):
                 return HTTPStatus.OK, load_page(rows, view, self.links)
-        if kind == "docs" and (shown := docs_page(name, view.at)) is not None:
+        if kind == "docs" and (shown := _document(name, view.at)) is not None:
             return HTTPStatus.OK, shown
-        no_key = f"There is no table {name!r} whose rows have a key."
         wanted = {
             "table": f"There is no table {name!r}.",
-            "trace": no_key,
+            "trace": f"There is no table {name!r} whose rows have a key.",
             "load": f"No load of a run {name!r} is known.",
         }
         text = wanted.get(kind, "There is no such page.")
-        return HTTPStatus.NOT_FOUND, frame("Not found", element("p", text), at=view.at)
+        return HTTPStatus.NOT_FOUND, drawn("message", view.at, title="Not found", text=text)
 
-
-class _Handler(BaseHTTPRequestHandler):
-    """Answers one request."""
-
-    server: PageServer
-    server_version, sys_version = "incload", ""
-
-    def do_GET(self) -> None:
-        asked = urlsplit(self.path)
-        path = unquote(asked.path)
-        if not self._is_meant():
-            return self._answer(HTTPStatus.FORBIDDEN, "text/plain", "This address belongs to another server.\n")
+    def _answer(self, request: Request) -> Response:
+        path = request.scope["path"]
+        if not self._is_meant(request):
+            return _response(HTTPStatus.FORBIDDEN, "This address belongs to another server.\n", "text/plain")
         if path in _FILES:
             text = files(__package__).joinpath(path.removeprefix("/")).read_text(encoding="utf-8")
-            return self._answer(HTTPStatus.OK, _FILES[path], text)
+            return _response(HTTPStatus.OK, text, _FILES[path])
         try:
-            status, text = self.server.page(path, asked.query)
+            return _response(*self.page(path, request.url.query))
         except IncrementalLoadError as error:
-            status = HTTPStatus.SERVICE_UNAVAILABLE
-            text = frame("Storage does not answer", notice(masked(str(error))), at=now())
+            status, title, fault = HTTPStatus.SERVICE_UNAVAILABLE, "Storage does not answer", str(error)
         except Exception as error:
-            status = HTTPStatus.INTERNAL_SERVER_ERROR
-            text = frame("An unexpected error", notice(masked(f"{type(error).__name__}: {error}")), at=now())
-        self._answer(status, "text/html", text)
+            status, title = HTTPStatus.INTERNAL_SERVER_ERROR, "An unexpected error"
+            fault = f"{type(error).__name__}: {error}"
+        return _response(status, drawn("message", now(), title=title, fault=masked(fault)))
 
-    do_HEAD = do_GET
-
-    def _refuse(self) -> None:
-        self._answer(HTTPStatus.METHOD_NOT_ALLOWED, "text/plain", "These pages are only read.\n")
-
-    do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = _refuse
-
-    def _answer(self, status: HTTPStatus, kind: str, text: str) -> None:
-        body = text.encode()
-        with suppress(ConnectionError):  # the browser has gone
-            self.send_response(status)
-            for name, value in {**HEADERS, "Content-Type": f"{kind}; charset=utf-8"}.items():
-                self.send_header(name, value)
-            if status is HTTPStatus.METHOD_NOT_ALLOWED:
-                self.send_header("Allow", "GET, HEAD")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(body)
-
-    def _is_meant(self) -> bool:
+    def _is_meant(self, request: Request) -> bool:
         """Whether a request names this machine; otherwise a web page elsewhere has its own name lead here."""
-        if not self.server.local:
+        if not self.local:
             return True
         with suppress(ValueError):
-            return urlsplit(f"//{self.headers.get('Host', '')}").hostname in LOOPBACK
+            return urlsplit(f"//{request.headers.get('host', '')}").hostname in LOOPBACK
         return False
 
-    def log_message(self, format: str, *args: object) -> None:
-        """Requests are not logged."""
+
+def _refused(_: Request, __: Exception) -> Response:
+    answer = _response(HTTPStatus.METHOD_NOT_ALLOWED, "These pages are only read.\n", "text/plain")
+    answer.headers["Allow"] = "GET, HEAD"
+    return answer
+
+
+def _response(status: HTTPStatus, text: str, kind: str = "text/html") -> Response:
+    return Response(text, status, HEADERS, kind)
+
+
+def _document(name: str, at: datetime) -> str | None:
+    """A page of the documentation, whose headings have the anchors that its links use; None if there is none."""
+    page = files("incload_assets").joinpath("docs", name)
+    if not _DOCUMENT.fullmatch(name) or not page.is_file():
+        return None
+    markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = markdown.parse(page.read_text(encoding="utf-8"))
+    for heading, text in pairwise(tokens):
+        if heading.type == "heading_open":
+            heading.attrSet("id", re.sub(r"[^\w\- ]", "", text.content.lower()).replace(" ", "-"))
+    title, start = tokens[1].content, 3  # the heading of the page is the frame's
+    return drawn(
+        "message", at, title=title, body=Markup(markdown.renderer.render(tokens[start:], markdown.options, {}))
+    )

@@ -1,7 +1,7 @@
 """What the dashboards' page shows at an instant: the metrics then, the counters before, and the facts behind both."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -9,14 +9,16 @@ import dagster as dg
 
 from incload_assets.declaration.table import Table
 from incload_assets.history.loads_table import LoadsTable
+from incload_assets.history.sums import sums_at
 from incload_assets.monitoring.dashboard.evaluate import Line, Reading, Values, evaluate, over_time, reading
-from incload_assets.monitoring.dashboard.histories import counters_at
-from incload_assets.monitoring.facts import Facts, gather
-from incload_assets.monitoring.metrics import samples
+from incload_assets.monitoring.facts import Facts, TableFacts, gather
+from incload_assets.monitoring.metrics import METRICS, samples
 from incload_assets.monitoring.panels import DASHBOARDS, Query
 from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import current_settings
 from incload_assets.progress.slots import SlotRun, Slots, slot_runs, slots_in_use
 
+COUNTERS = tuple(metric for metric in METRICS if metric.kind == "counter")
 DAYS, HOURS = 14, 24
 """The number of values over time of a query whose increase is over a day or longer, and over a shorter time."""
 
@@ -62,12 +64,7 @@ class View:
 
 
 def steps(increase: timedelta, at: datetime) -> list[datetime]:
-    """The instants at which a counter has to be known for the values of its increase over time, oldest first.
-
-    Args:
-        increase: The time over which the counter grows.
-        at: The last instant, aware.
-    """
+    """The instants at which a counter has to be known for the values of its increase over time, oldest first."""
     count = DAYS if increase >= timedelta(days=1) else HOURS
     return [at - number * increase for number in range(count, -1, -1)]
 
@@ -79,15 +76,7 @@ def look(
     at: datetime,
     remembered: Mapping[datetime, Reading] | None = None,
 ) -> View:
-    """What the page shows at an instant, from storage.
-
-    Args:
-        instance: The instance with checks, sensors and runs.
-        tables: The tables.
-        lake: The lake, whose ``_loads`` is up to date.
-        at: The instant, aware.
-        remembered: The samples of earlier looks.
-    """
+    """What the page shows at an instant, from storage; the lake's ``_loads`` is up to date."""
     facts, slots = gather(instance, tables, lake, at), slots_in_use(instance)
     return View(
         facts=facts,
@@ -97,6 +86,19 @@ def look(
         slots=slots,
         slot_runs=slot_runs(instance, (run_id for one in slots for run_id in (*one.holders, *one.waiting))),
     )
+
+
+def counters_at(
+    loads: LoadsTable, tables: Iterable[Table], wanted: Mapping[datetime, Collection[str]]
+) -> dict[datetime, Reading]:
+    """The counters of tables at instants, as they would have been read then; ``wanted`` has their names by instant."""
+    by_name, instants = {table.name: table for table in tables}, sorted(wanted)
+    price, found = current_settings().price_per_hour, dict[datetime, Reading]()
+    for at, sums in zip(instants, sums_at(loads, [*by_name], instants), strict=True):
+        then = {name: TableFacts(table=table, **vars(sums[name])) for name, table in by_name.items()}
+        counters = [counter for counter in COUNTERS if counter.name in wanted[at]]
+        found[at] = reading(samples(Facts(at=at, tables=then, price_per_hour=price), counters))
+    return found
 
 
 def _wanted(at: datetime) -> Mapping[datetime, set[str]]:

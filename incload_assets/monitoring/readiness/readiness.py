@@ -21,7 +21,7 @@ from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.settings import Settings
 from incload_assets.platform.wording import spoken
-from incload_assets.progress.audit_chain import chain_of, chosen
+from incload_assets.progress.audit import chain_of, chosen
 from incload_assets.progress.backup import backups, is_sqlite, made_at
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -19,6 +19,7 @@ from incload_assets.platform.failures import masked, not_installed, unavailable
 from incload_assets.platform.local_servers.locks import exclusive
 from incload_assets.platform.settings import Settings
 from incload_assets.platform.spark.resolving import resolve
+from incload_assets.platform.wording import some
 
 DELTA = ("io.delta:delta-spark_4.2_2.13:4.4.0",)
 POSTGRESQL = ("org.postgresql:postgresql:42.7.7",)
@@ -183,8 +184,7 @@ def _refused(wanted: Sequence[str], output: str, log: Path) -> Exception:
     lines.sort(key=lambda line: "PKIX" not in line)  # an untrusted host is the cause, later failures follow from it
     reason = lines[0][:200] if lines else "the resolver gave no reason"
     return unavailable(
-        f"Spark's jars ({wanted[0]}{f' and {len(wanted) - 1} more' if len(wanted) > 1 else ''}) could not be fetched "
-        f"from Maven: {reason}",
+        f"Spark's jars ({some(wanted, 1)}) could not be fetched from Maven: {reason}",
         remedy="give this machine access to Maven, name a mirror in INCLOAD_MAVEN_REPOSITORIES, or point INCLOAD_JARS "
         f"at a folder that holds the jars; the resolver's output is in {log}",
     )

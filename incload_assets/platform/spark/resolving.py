@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from incload_assets.platform.progress import tell
+from incload_assets.platform.wording import size
 
 _LOOK_SECONDS = 0.5
 _FOUND = re.compile(r"^\s*found \S+ in ", re.MULTILINE)
@@ -51,5 +52,5 @@ def _progress(output: str, cache: Path, fetching_seconds: float | None) -> str:
         return f"Jars for Java: resolving dependencies, {found} so far"
     done = len(fetched) - 1
     left = f", about {fetching_seconds / done * (found - done):.0f} s left" if done and found > done else ""
-    megabytes = sum(path.stat().st_size for path in cache.rglob("*.jar*") if path.is_file()) / 1e6
-    return f"Jars for Java: fetching {len(fetched)} of {found}, {fetched[-1]}, {megabytes:.1f} MB in total{left}"
+    fetched_bytes = size(sum(path.stat().st_size for path in cache.rglob("*.jar*") if path.is_file()))
+    return f"Jars for Java: fetching {len(fetched)} of {found}, {fetched[-1]}, {fetched_bytes} in total{left}"

@@ -16,6 +16,7 @@ from incload_assets.declaration.own_fields import OwnField
 from incload_assets.declaration.source import Absent, Position, RetentionMargin, Shows, Source
 from incload_assets.declaration.window import Window
 from incload_assets.platform.errors import DeclarationError, SourceUnreadable
+from incload_assets.platform.wording import some
 from incload_assets.sources.debezium.declaration import OWN_FIELDS, check_events
 from incload_assets.sources.debezium.envelope import ENVELOPE, PAYLOAD
 from incload_assets.sources.debezium.events import ELSEWHERE, Reading, table_rows
@@ -241,10 +242,9 @@ class Debezium(SourceDecorator):
         if not others:
             return
         shown = ", ".join(map(repr, others[:SHOWN_TABLES]))
-        more = f" and {len(others) - SHOWN_TABLES} more" if len(others) > SHOWN_TABLES else ""
+        named = some([*map(repr, others)], SHOWN_TABLES)
         raise SourceUnreadable(
-            f"{table_name} {window.key}: {self.source} holds events of {shown}{more}, and no valid one of "
-            f"{self.table!r}",
+            f"{table_name} {window.key}: {self.source} holds events of {named}, and no valid one of {self.table!r}",
             rule="a window whose change events are all of other tables is not the same as an empty window",
             remedy="correct table=, including its case, or read the topic or files that hold the table's events; if "
             f"windows may consist of events of other tables, declare Debezium(..., other_tables=[{shown}])",

@@ -11,6 +11,7 @@ from incload_assets.declaration.source import EXTRACTED_COLUMNS, PRESENT
 from incload_assets.platform.errors import SourceChanged, SourceUnreadable
 from incload_assets.platform.object_store import is_s3
 from incload_assets.platform.sql import union_of
+from incload_assets.platform.wording import some
 from incload_assets.sources.files.columns import FileColumns
 from incload_assets.sources.files.compressed import Format, check_frames, compression_of, format_of
 from incload_assets.sources.files.csv import read_csv
@@ -132,7 +133,7 @@ def _check_asked(
     """Refuses files if none has a column of a condition, which would otherwise go unnoticed."""
     for index, field in enumerate(fields):
         if field in asked and not any(group.varied or group.types[index] is not None for group in groups):
-            names = f"{files[0].key}" + (f" and {len(files) - 1} more" if len(files) > 1 else "")
+            names = some([file.key for file in files], 1)
             raise SourceUnreadable(
                 f"{table_name}: a condition of changes names {field!r}, which no header of the files has ({names})",
                 rule="a condition on a missing column is never true, so nothing would ever be deleted",

@@ -9,6 +9,7 @@ from incload_assets.declaration.field_types import check_types
 from incload_assets.declaration.source import RetentionMargin
 from incload_assets.platform.databases import Database
 from incload_assets.platform.errors import SourceUnreadable
+from incload_assets.platform.wording import size
 from incload_assets.sources.postgres.errors import looking
 from incload_assets.sources.postgres.relation import DatabaseName
 
@@ -62,15 +63,11 @@ class ReplicationSlot:
         idle = "" if active else "; nothing reads it now"
         if safe is None:
             return RetentionMargin(
-                f"{keeper} keeps {_size(kept)} of log, limited only by the disk{idle}", 1, bool(active), kept=kept
+                f"{keeper} keeps {size(kept)} of log, limited only by the disk{idle}", 1, bool(active), kept=kept
             )
         return RetentionMargin(
-            f"{keeper} keeps {_size(kept)} of log and is dropped when {_size(safe)} more are written{idle}",
+            f"{keeper} keeps {size(kept)} of log and is dropped when {size(max(safe, 0))} more are written{idle}",
             safe / limit,
             bool(active),
             kept=kept,
         )
-
-
-def _size(count: int) -> str:
-    return f"{max(count, 0) / 2**20:,.0f} MB"

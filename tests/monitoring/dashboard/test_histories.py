@@ -10,7 +10,7 @@ import pytest
 from incload_assets.declaration.window import window_of
 from incload_assets.history.loads_table import LoadsTable
 from incload_assets.monitoring.dashboard.evaluate import Reading, reading
-from incload_assets.monitoring.dashboard.histories import COUNTERS, counters_at
+from incload_assets.monitoring.dashboard.view import COUNTERS, counters_at
 from incload_assets.monitoring.facts import gather
 from incload_assets.monitoring.metrics import samples
 from tests.support.made_up_loads import MadeUp, counted, made_up, row, timed

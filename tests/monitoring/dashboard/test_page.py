@@ -10,18 +10,18 @@ import pytest
 from pydantic import ValidationError
 
 from incload_assets.declaration.window import window_of
-from incload_assets.monitoring.dashboard.charts import lines
+from incload_assets.monitoring.dashboard.drawing import MOST, Links
 from incload_assets.monitoring.dashboard.evaluate import reading
-from incload_assets.monitoring.dashboard.human import ago, length, number, share, shown, size
-from incload_assets.monitoring.dashboard.load_page import load_page
-from incload_assets.monitoring.dashboard.page import SPOKEN, dashboard_page, worries
-from incload_assets.monitoring.dashboard.parts import MOST, Links
+from incload_assets.monitoring.dashboard.grid import SPOKEN, shown, worries
+from incload_assets.monitoring.dashboard.loads import load_page
+from incload_assets.monitoring.dashboard.page import dashboard_page
 from incload_assets.monitoring.dashboard.table_page import table_page
 from incload_assets.monitoring.dashboard.view import View, look, steps
 from incload_assets.monitoring.facts import Check, Facts, TableFacts, Watch
 from incload_assets.monitoring.metrics import Sample
 from incload_assets.monitoring.panels import DASHBOARDS, DEBUG, EXECUTIVE, ON_CALL, Dashboard, Panel, Query
 from incload_assets.platform.settings import Settings
+from incload_assets.platform.wording import ago, length, number, share, size
 from incload_assets.progress.observed import Observed
 from incload_assets.progress.slots import SlotRun, Slots
 from tests.support.html import Node, parsed
@@ -254,15 +254,15 @@ def test_a_table_says_how_far_it_is_behind_by_topic_partition_and_what_its_targe
         return [plain(tr.text) for s in sections for tr in s.one("tbody").all("tr")]
 
     assert lag(None, {}) == [], "files do not say how many records they hold"
-    assert lag(0, {}) == ["records 0 up to 1.0 M now"]
+    assert lag(0, {}) == ["records 0 up to 1.00 M now"]
     assert lag(1_200_000, {"0": 1_100_000, "11": 100_000}) == [
-        "records ▲needs attention: 1.2 M up to 1.0 M now",
-        "topic partition 0 1.1 M",
+        "records ▲needs attention: 1.20 M up to 1.00 M now",
+        "topic partition 0 1.10 M",
         "topic partition 11 100,000",
     ]
     assert lag(9, {"full": 2, "changes 3": 7})[1:] == ["changes: topic partition 3 7", "full 2"]
     slot = Check(passed=True, severity="WARN", at=NOW, values={"bytes_kept": 48_000_000})
-    assert lag(None, {}, headroom=slot) == ["log kept for the replication slot 48.0 MB up to 1.0 GB now"]
+    assert lag(None, {}, headroom=slot) == ["log kept for the replication slot 48 MB up to 1 GB now"]
 
 
 def test_a_window_that_was_loaded_again_has_its_former_landings(view: View) -> None:
@@ -362,9 +362,9 @@ def test_a_stopped_daemon_and_missing_tables_are_said_first(view: View) -> None:
         (length(86_400 * 4 + 3 * 3600), "4 d 3 h"),
         (length(-61), "−1 min 1 s"),
         (length(59.7), "1 min"),
-        (size(0), "0 B"),
-        (size(999), "999 B"),
-        (size(1_234_567), "1.2 MB"),
+        (size(0), "0 Bytes"),
+        (size(999), "999 Bytes"),
+        (size(1_234_567), "1.23 MB"),
         (size(2_500), "2.5 kB"),
         (size(731_000), "731 kB"),
         (share(0.37), "37 %"),
@@ -374,7 +374,7 @@ def test_a_stopped_daemon_and_missing_tables_are_said_first(view: View) -> None:
         (share(12.5), "1,250 %"),
         (number(0), "0"),
         (number(12_345), "12,345"),
-        (number(1_234_567), "1.2 M"),
+        (number(1_234_567), "1.23 M"),
         (number(0.0371), "0.0371"),
         (number(2.5), "2.5"),
         (number(1234.5), "1,234"),
@@ -390,9 +390,12 @@ def test_numbers_are_in_human_form(text: str, wanted: str) -> None:
     assert plain(text) == wanted
 
 
-def test_a_single_value_over_time_is_a_dot() -> None:
-    drawn = parsed(lines([(0, [(NOW, 4.0)])], NOW, NOW, 4.0, "one"))
-    first, second = str(drawn.one("polyline").attributes["points"]).split()
+def test_a_single_value_over_time_is_a_dot(view: View) -> None:
+    name = "incload_lag_records"
+    before = {NOW - n * DAY: reading([Sample(name, {"table": "guests"}, 7)]) for n in (1, 2)}
+    once = replace(view, remembered=before, now=reading([Sample(name, {"table": "rooms"}, 4)]))
+    drawn = panel_in(parsed(dashboard_page(ON_CALL, once, LINKS)), "Records behind")
+    first, second = str(row_of(drawn, "rooms").one("polyline").attributes["points"]).split()
     assert first == second
 
 

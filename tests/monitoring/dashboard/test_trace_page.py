@@ -7,8 +7,8 @@ import pyspark.sql.types as T
 import pytest
 
 from incload_assets.assets import Append, Changes
-from incload_assets.monitoring.dashboard.parts import Links
-from incload_assets.monitoring.dashboard.trace_page import trace_form, traced
+from incload_assets.monitoring.dashboard.drawing import Links
+from incload_assets.monitoring.dashboard.trace_page import traced
 from tests.support.html import parsed
 from tests.support.tables import make
 
@@ -39,5 +39,5 @@ def test_a_personal_key_is_not_repeated_by_form_trace_or_message(
 
 
 def test_rows_without_a_key_are_left_to_the_terminal(tmp_path: Path) -> None:
-    table = make(None, tmp_path, contract=Person, changes=Changes(), write=Append()).table  # type: ignore[arg-type]
-    assert "incload trace items COLUMN=VALUE" in parsed(trace_form(table)).text
+    items = make(None, tmp_path, contract=Person, changes=Changes(), write=Append())  # type: ignore[arg-type]
+    assert "incload trace items COLUMN=VALUE" in parsed(traced(items.table, items.lake, "", Links())[1]).text

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from incload_assets.monitoring.drill.faults import Fault
+from tests.drill.faults import Fault
 
 
 class Alerts:

@@ -1,7 +1,7 @@
 """The seven failure modes; ``test_fault_drill`` injects each."""
 
-from incload_assets.monitoring.drill.faults import FAULTS
-from tests.monitoring.drill.test_runbooks import FAILURES
+from tests.drill.faults import FAULTS
+from tests.monitoring.test_runbooks import FAILURES
 
 
 def test_the_seven_faults_have_their_runbooks() -> None:

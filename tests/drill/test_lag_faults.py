@@ -5,12 +5,11 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from incload_assets.cli.support.fault_scratch import fault_scratch
-from incload_assets.cli.support.lag_scratch import KEYS, POOL, Database, LagScratch
-from incload_assets.monitoring.drill.fault_drill import play
-from incload_assets.monitoring.drill.lag_faults import LAG_FAULTS, PROMISED
 from incload_assets.monitoring.prometheus.alerts import ALERTS
 from incload_assets.platform.settings import Settings
+from tests.drill.fault_drill import play
+from tests.drill.lag_faults import LAG_FAULTS
+from tests.drill.scratch import KEYS, POOL, PROMISED, Database, LagScratch, scratch_of
 
 
 def test_both_are_noticed_by_an_alert_that_leads_to_their_runbook() -> None:
@@ -37,7 +36,7 @@ def test_a_table_that_lags_catches_up_with_its_source(
 ) -> None:
     monkeypatch.setenv("INCLOAD_SPARK", spark_settings.spark)
     monkeypatch.setenv("INCLOAD_HOME", str(tmp_path))
-    with fault_scratch(LagScratch, Settings()) as scratch:
+    with scratch_of(LagScratch, Settings(), tmp_path) as scratch:
         burst, slow = play(scratch, LAG_FAULTS)
         assert (burst.wrong, burst.alerts) == (None, ["IncloadNewsWaiting"])
         assert (slow.wrong, slow.alerts) == (None, ["IncloadNewsWaiting"])
@@ -46,4 +45,3 @@ def test_a_table_that_lags_catches_up_with_its_source(
         runs = scratch.instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]))
         assert [run.tags["dagster/partition"] for run in runs] == [scratch.windows[6]]
         assert not scratch.instance.event_log_storage.get_concurrency_info(POOL).claimed_slots
-    assert not list((tmp_path / "lake" / "_game_day").iterdir())

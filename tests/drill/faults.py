@@ -1,70 +1,28 @@
 """The seven failure modes, injected for real into a scratch table: which alert shows each, and its runbook's remedy.
 
 A fault is injected, its alert is awaited, the remedy is applied, and it is over when the table is right and the alert
-is resolved. What the faults work on is a :class:`Scratch`: a table of its own with three loaded windows.
+is resolved.
 """
 
-import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from incload_assets.change_log.log import ChangeLog
-from incload_assets.declaration.table import Table
 from incload_assets.history.row_trace import RowTrace, trace_row
-from incload_assets.platform.lake import Lake
 from incload_assets.platform.lake_rows import rows_where
+from tests.drill.scratch import Scratch, record
 
-Record = Mapping[str, Any]
-S = TypeVar("S", contravariant=True)
+S = TypeVar("S", bound=Scratch, contravariant=True)
 LATE = 20
 """The number of rows that come late: enough to be told from the few that always do."""
 _SECONDS = 120.0
 _POLL_SECONDS = 0.005
-
-
-class Scratch(Protocol):
-    """A table that faults are injected into.
-
-    Its key is ``id`` (string), its sequence ``seq`` (a time, or a bigint), given in seconds since 1970, and it has a
-    ``name`` (string). Its
-    three windows are over and loaded. Its quarantine tolerates at most half of a window's rows.
-    """
-
-    @property
-    def table(self) -> Table:
-        """The declaration."""
-
-    @property
-    def lake(self) -> Lake:
-        """The lake with the table."""
-
-    @property
-    def windows(self) -> Sequence[str]:
-        """The partition keys, oldest first."""
-
-    def deliver(self, window: str, file: str, records: Sequence[Record]) -> None:
-        """Writes a file of a window, or writes it anew; records may break the contract."""
-
-    def load(self, *windows: str) -> bool:
-        """Loads windows, each in a run; whether all were loaded."""
-
-    def start(self, window: str) -> "subprocess.Popen[str]":
-        """A process that has begun to load a window."""
-
-    def forget(self) -> None:
-        """Removes what Dagster knows of the table's loads, as if its storage were lost."""
-
-    def rebuild(self) -> None:
-        """Proves what Dagster has lost from log and table."""
-
-    def forgotten(self) -> bool:
-        """True if Dagster lacks the load of a window."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,22 +48,6 @@ class Fault(Generic[S]):
     remedy: Callable[[S], None]
     is_there: Callable[[S], bool]
     backlog: Callable[[S], int] | None = None
-
-
-def prepare(scratch: Scratch) -> None:
-    """Delivers and loads the rows that faults need.
-
-    Raises:
-        AssertionError: They cannot be loaded.
-    """
-    for number, window in enumerate(scratch.windows, 1):
-        scratch.deliver(window, "a", [_record(f"{name} {number}", number) for name in ("first", "second", "third")])
-    if not scratch.load(*scratch.windows):
-        raise AssertionError("the scratch table could not be loaded")
-
-
-def _record(id: str, seq: int, name: str = "x") -> Record:
-    return {"id": id, "name": name, "seq": seq}
 
 
 def _trace(scratch: Scratch, id: str) -> RowTrace:
@@ -152,17 +94,17 @@ def _change_type(scratch: Scratch) -> None:
 
 
 def _correct_type(scratch: Scratch) -> None:
-    scratch.deliver(scratch.windows[2], "b", [_record(f"broken {n}", n) for n in range(9)])
+    scratch.deliver(scratch.windows[2], "b", [record(f"broken {n}", n) for n in range(9)])
     _load(scratch, scratch.windows[2])
 
 
 def _deliver_late(scratch: Scratch) -> None:
-    scratch.deliver(scratch.windows[0], "late", [_record("late", 1), *(_record(f"late {n}", 1) for n in range(LATE))])
+    scratch.deliver(scratch.windows[0], "late", [record("late", 1), *(record(f"late {n}", 1) for n in range(LATE))])
     _load(scratch, scratch.windows[0])
 
 
 def _restore(scratch: Scratch) -> None:
-    scratch.deliver(scratch.windows[1], "c", [_record("restored", 2)])
+    scratch.deliver(scratch.windows[1], "c", [record("restored", 2)])
     _load(scratch, scratch.windows[1])
     delta = _table(scratch)
     version = delta.version()
@@ -175,7 +117,7 @@ def _kill(scratch: Scratch) -> None:
     """Kills a load after its ingestion; if its merge was faster, there is another try with another row."""
     for attempt in range(5):
         name = f"try {attempt}"
-        scratch.deliver(scratch.windows[1], "killed", [_record("killed", 10 + attempt, name)])
+        scratch.deliver(scratch.windows[1], "killed", [record("killed", 10 + attempt, name)])
         kill_after_ingestion(scratch, scratch.windows[1])
         if _trace(scratch, "killed").agrees is False:
             return
@@ -212,18 +154,17 @@ def kill_after_ingestion(scratch: Scratch, window: str) -> None:
 
 def _date_ahead(scratch: Scratch) -> None:
     ahead = int((datetime.now(UTC) + timedelta(days=365)).timestamp())
-    scratch.deliver(scratch.windows[2], "clock", [_record("ahead", ahead, "of a wrong clock")])
+    scratch.deliver(scratch.windows[2], "clock", [record("ahead", ahead, "of a wrong clock")])
     _load(scratch, scratch.windows[2])
 
 
 def _correct_date(scratch: Scratch) -> None:
-    scratch.deliver(scratch.windows[2], "clock", [_record("ahead", int(time.time()), "corrected")])
+    scratch.deliver(scratch.windows[2], "clock", [record("ahead", int(time.time()), "corrected")])
     _load(scratch, scratch.windows[2])
 
 
 def _is_ahead(scratch: Scratch) -> bool:
-    sequences = _rows(scratch, "ahead")["seq"].to_pylist()
-    return any((seq.timestamp() if isinstance(seq, datetime) else seq) > time.time() for seq in sequences)
+    return any(seq.timestamp() > time.time() for seq in _rows(scratch, "ahead")["seq"].to_pylist())
 
 
 FAULTS: tuple[Fault[Scratch], ...] = (

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from incload_assets.monitoring.drill.faults import FAULTS
-from incload_assets.monitoring.drill.sent_alerts import Alerts
+from tests.drill.faults import FAULTS
+from tests.drill.sent_alerts import Alerts
 
 BY_NAME = {fault.runbook: fault for fault in reversed(FAULTS)}
 

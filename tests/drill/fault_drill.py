@@ -20,20 +20,19 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from urllib.error import URLError
 from urllib.request import urlopen
 
 import yaml
 
-from incload_assets.declaration.table import Table
-from incload_assets.monitoring.drill.faults import Fault
-from incload_assets.monitoring.drill.sent_alerts import Alerts
 from incload_assets.monitoring.prometheus.alertmanager import alertmanager
 from incload_assets.monitoring.prometheus.rules import prometheus, rules
-from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.failures import masked
 from incload_assets.platform.local_servers.files import free_port
+from tests.drill.faults import Fault
+from tests.drill.scratch import Scratch
+from tests.drill.sent_alerts import Alerts
 
 PROGRAMS = {"prometheus": "prometheus", "prometheus-alertmanager": "alertmanager"}
 """The programs by their names on Debian, with their names elsewhere."""
@@ -71,7 +70,7 @@ class Outcome:
     wrong: str | None = None
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """The outcome in a line."""
         about = f"{self.fault.mode} {self.fault.runbook}: {self.fault.about}: "
         if self.wrong is not None or self.detected is None or self.recovered is None:
@@ -84,21 +83,7 @@ class Outcome:
         return f"{found}; {self.backlog:,} changes caught up within {self.caught_up:.1f} s, {pace:,.0f} a second"
 
 
-class Watched(Protocol):
-    """A scratch table that can be looked at: its checks and its sensor can be run, and its metrics are served."""
-
-    target: str
-    """Host and port of its metrics."""
-
-    @property
-    def table(self) -> Table:
-        """The declaration."""
-
-    def look(self) -> None:
-        """Runs the checks of the table that see its faults, and its sensor."""
-
-
-W = TypeVar("W", bound=Watched)
+W = TypeVar("W", bound=Scratch)
 
 
 def play(scratch: W, faults: Sequence[Fault[W]]) -> Iterator[Outcome]:
@@ -107,9 +92,6 @@ def play(scratch: W, faults: Sequence[Fault[W]]) -> Iterator[Outcome]:
     Args:
         scratch: The table, with its windows loaded and its metrics served.
         faults: The failure modes, in their order.
-
-    Raises:
-        IncrementalLoadError: Prometheus or Alertmanager are not installed, or do not start.
     """
     with watching(scratch) as alerts:
         scratch.look()
@@ -156,12 +138,8 @@ def _wait(until: Callable[[], bool], seconds: float) -> bool:
 
 
 @contextmanager
-def watching(scratch: Watched) -> Iterator[Alerts]:
-    """A Prometheus and an Alertmanager that watch a scratch table for the block.
-
-    Raises:
-        IncrementalLoadError: They are not installed, or do not start.
-    """
+def watching(scratch: Scratch) -> Iterator[Alerts]:
+    """A Prometheus and an Alertmanager that watch a scratch table for the block."""
     alerts = Alerts(f"owner {owner}" for owner in scratch.table.owners)
     with ExitStack() as held:
         folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="incload-drill-")))
@@ -255,43 +233,15 @@ def _webhook(alerts: Alerts) -> Iterator[str]:
             server.shutdown()
 
 
-def require_programs() -> None:
-    """Checks that Prometheus and Alertmanager are installed, before anything is done.
-
-    Raises:
-        IncrementalLoadError: One is not.
-    """
-    for name in PROGRAMS:
-        program(name)
-
-
-def program(name: str) -> str:
-    """The path of a program.
-
-    Raises:
-        IncrementalLoadError: It is not installed.
-    """
-    found = shutil.which(name) or shutil.which(PROGRAMS[name])
-    if found is None:
-        raise IncrementalLoadError(
-            f"{PROGRAMS[name]} is not on the PATH",
-            rule="the drill of faults waits for alerts of a real Prometheus and Alertmanager",
-            remedy=f"install both, on Debian for example by apt-get install {' '.join(PROGRAMS)}",
-        )
-    return found
-
-
 @contextmanager
 def _running(name: str, *arguments: str, port: int) -> Iterator[None]:
-    command = [program(name), *arguments, f"--web.listen-address=127.0.0.1:{port}"]
+    program = shutil.which(name) or shutil.which(PROGRAMS[name])
+    assert program is not None, f"{PROGRAMS[name]} is not on the PATH: install {' and '.join(PROGRAMS)}"
+    command = [program, *arguments, f"--web.listen-address=127.0.0.1:{port}"]
     server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        if not _wait(lambda: server.poll() is not None or _answers(port), DETECTED_WITHIN) or server.poll() is not None:
-            raise IncrementalLoadError(
-                f"{name} did not start: exit code {server.poll()}",
-                rule="the drill of faults waits for alerts of a real Prometheus and Alertmanager",
-                remedy=f"start it by hand to see why: {name} --version",
-            )
+        started = _wait(lambda: server.poll() is not None or _answers(port), DETECTED_WITHIN)
+        assert started and server.poll() is None, f"{name} did not start: exit code {server.poll()}"
         yield
     finally:
         server.terminate()
