@@ -79,7 +79,7 @@ class StagedFile:
 
 @dataclass(frozen=True)
 class Staged:
-    """The rows of some windows, written but not committed.
+    """The rows of some windows, written but not committed; as a context manager it discards them at the block's end.
 
     Args:
         log: The log that the rows will be added to.
@@ -109,6 +109,12 @@ class Staged:
         if (delta := self.log.lake.delta(self.log.uri)) is not None:
             object.__setattr__(self, "barrier", barrier_of(delta))
             object.__setattr__(self, "foreign", foreign_columns(self.log, delta) if table.by_column else ())
+
+    def __enter__(self) -> Staged:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.discard()
 
     def write(self, rows: DataFrame, columns: Collection[str] | None = None) -> bool:
         """Writes rows.

@@ -40,11 +40,9 @@ from resources.wording import several
 
 Guard = Callable[[LoadContext, Ingestion, Facts], None]
 """A check before the commit, which raises ``ContractViolation`` if the rows must not be ingested."""
-Land = Callable[..., bool]
-"""Brings staged rows into the log, as :func:`incload_assets.change_log.commit.commit` does."""
 
 
-def ingest(load: LoadContext, ingestion: Ingestion, guard: Guard, land: Land | None = None) -> bool:
+def ingest(load: LoadContext, ingestion: Ingestion, guard: Guard) -> bool:
     """Replaces a window of the log, with its window record, by the source's present content in one fenced commit.
 
     If the source has only gained files, only these are added; see :mod:`incload_assets.ingest.gains`.
@@ -53,7 +51,6 @@ def ingest(load: LoadContext, ingestion: Ingestion, guard: Guard, land: Land | N
         load: The load's context.
         ingestion: The window and its position.
         guard: A check before the commit.
-        land: The commit; None: the usual one.
 
     Returns:
         Whether this ingestion was committed; False if another ingestion of the same window came first.
@@ -64,10 +61,7 @@ def ingest(load: LoadContext, ingestion: Ingestion, guard: Guard, land: Land | N
         DeclarationError: The table's function does not fit its contract, or does not return one row for each row.
     """
     table, window = load.table, ingestion.window
-    land = land or commit
-    if (gain := gain_of(load, ingestion)) is not None and (
-        done := _ingest_gain(load, ingestion, gain, land)
-    ) is not None:
+    if (gain := gain_of(load, ingestion)) is not None and (done := _ingest_gain(load, ingestion, gain)) is not None:
         return done
     with staged_rows(load, {window: ingestion.position}) as (staged, found):
         facts = found[window.key]
@@ -78,10 +72,10 @@ def ingest(load: LoadContext, ingestion: Ingestion, guard: Guard, land: Land | N
             load.info(
                 f"{table.name} {window.key}: no record has a value in {name!r}, which a condition of changes uses"
             )
-        return _commit(load, ingestion, staged, _with_former(load, ingestion, staged, facts, guard), land)
+        return _commit(load, ingestion, staged, _with_former(load, ingestion, staged, facts, guard))
 
 
-def _ingest_gain(load: LoadContext, ingestion: Ingestion, gain: Position, land: Land) -> bool | None:
+def _ingest_gain(load: LoadContext, ingestion: Ingestion, gain: Position) -> bool | None:
     """Adds what the source has gained; None after a problem, which the ingestion of the whole window then reports."""
     table, window, before = load.table, ingestion.window, ingestion.before
     assert before is not None
@@ -96,7 +90,7 @@ def _ingest_gain(load: LoadContext, ingestion: Ingestion, gain: Position, land: 
                 f"{table.name} {window.key}: read {new.rows} new rows beside {before.rows_read} ingested before, "
                 f"{new.rejected} to quarantine"
             )
-            return _commit(load, ingestion, staged, facts, land, base=before)
+            return _commit(load, ingestion, staged, facts, base=before)
     except SourceUnreadable:  # for example a missing column that the other files of the window have
         return None
 
@@ -106,7 +100,6 @@ def _commit(
     ingestion: Ingestion,
     staged: Staged,
     facts: Facts,
-    land: Land,
     *,
     base: WindowRecord | None = None,
 ) -> bool:
@@ -114,7 +107,7 @@ def _commit(
     number = next_number(ingestion.before, ingestion.fence)
     controls = {window.key: window_record_of(load, ingestion, facts, number)}
     note = f"ingested {window.key}, run {load.run_id}"
-    return land(load, staged, controls, ingestion_app_id(table, window), number, note=note, base=base)
+    return commit(load, staged, controls, ingestion_app_id(table, window), number, note=note, base=base)
 
 
 def _with_former(load: LoadContext, ingestion: Ingestion, staged: Staged, facts: Facts, guard: Guard) -> Facts:
@@ -178,8 +171,7 @@ def _stage(
         F.count(F.lit(1)).alias("rows"),
         *(F.max(value.isNotNull()).alias(at) for at, value in fields_seen.items()),
     )
-    staged = Staged(load.log, load.spark, list(at_source))
-    held.callback(staged.discard)
+    staged = held.enter_context(Staged(load.log, load.spark, list(at_source)))
     with broken_condition_named(extracted, table, min(at_source)):
         corrections = corrections_of(load.lake, table, at_source)
         deny = deny_list_of(load.lake, table)  # after the barrier, which the staged rows have read
