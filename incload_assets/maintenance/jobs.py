@@ -1,12 +1,15 @@
-"""Maintenance jobs, which process all tables at night, one after the other."""
+"""Jobs about tables: maintenance, which processes all of them at night, and commands about one that a person names."""
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition  # has no public name
 from pydantic import Field
 
+from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.table import Table, every_table
 from incload_assets.load.faults import Faults
 from incload_assets.progress.confirmed import confirm_field, expect_confirmed, is_by_hand, named
@@ -30,6 +33,66 @@ class ChosenByHand(Chosen):
         f"the tables' names once more, with a comma and a space between, or {ALL!r}; not by a schedule, nor where the "
         "job removes nothing for good"
     )
+
+
+class OneTable(dg.Config):
+    """The table that a job is about."""
+
+    table: str = Field(description="Name of the table.")
+
+
+C = TypeVar("C", bound=OneTable)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableJob(Generic[C]):
+    """A job about one table that a person names: a command, from the Dagster UI.
+
+    Args:
+        name: Name of the job.
+        step_name: Name of its only step.
+        about: Description of the job.
+        config: Its configuration.
+        work: Does it; of the step, the table and the configuration.
+        tags: Tags of its runs.
+        needs: The resources that it needs.
+    """
+
+    name: str
+    step_name: str
+    about: str
+    config: type[C]
+    work: Callable[[dg.OpExecutionContext, Table, C], None]
+    tags: Mapping[str, str] = field(default_factory=lambda: UPKEEP)
+    needs: frozenset[str] = frozenset({"spark", "lake"})
+
+    def definition(self, tables: Iterable[Table]) -> dg.JobDefinition:
+        """The Dagster job.
+
+        Args:
+            tables: All incremental tables.
+        """
+        by_name = {table.name: table for table in tables}
+        schema = self.config.to_config_schema()
+
+        @dg.op(name=self.step_name, config_schema=schema, required_resource_keys={*self.needs})
+        def step(context: dg.OpExecutionContext) -> None:
+            config = self.config(**context.op_config)
+            [table] = named(by_name, config.table)
+            self.work(context, table, config)
+
+        @dg.job(name=self.name, description=self.about, tags=self.tags)
+        def job() -> None:
+            step()
+
+        return job
+
+
+@contextmanager
+def load_in(context: dg.OpExecutionContext, table: Table) -> Iterator[LoadContext]:
+    """The load context of a step about a table."""
+    with context.resources.spark.session(table.name) as spark:
+        yield LoadContext(spark, table, context.resources.lake, context.run.run_id, context.log.info)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
-from incload_assets.maintenance.jobs import Chosen
+from incload_assets.maintenance.jobs import Chosen, OneTable, TableJob
 from incload_assets.progress.audit import actor_of
 from incload_assets.progress.confirmed import named
 from incload_assets.progress.pause import parse_until, pause, resume
@@ -16,19 +16,50 @@ from incload_assets.recovery.doctor import examine
 from resources.wording import several
 
 
-class PauseConfig(dg.Config):
+class PauseConfig(OneTable):
     """The table to pause, until when and why."""
 
-    table: str = Field(description="Name of the table.")
     until: str = Field(description="A time such as 2026-01-06T12:00, in UTC, or a duration such as 2h.")
     because: str = Field(description="Why; everybody sees it.")
 
 
-class ResumeConfig(dg.Config):
+class ResumeConfig(OneTable):
     """The table to resume."""
 
-    table: str = Field(description="Name of the table.")
     because: str = Field(default="", description="Why.")
+
+
+def _pause(context: dg.OpExecutionContext, table: Table, config: PauseConfig) -> None:
+    until, who = parse_until(config.until, now()), actor_of(context.run)
+    made = pause(context.resources.lake, table.name, until, config.because, actor=who, run_id=context.run_id)
+    context.log.info(f"{table.name} is {made}")
+
+
+def _resume(context: dg.OpExecutionContext, table: Table, config: ResumeConfig) -> None:
+    who = actor_of(context.run)
+    ended = resume(context.resources.lake, table.name, config.because, actor=who, run_id=context.run_id)
+    context.log.info(f"{table.name} is loaded again; it was {ended}")
+
+
+# these wait for no place of upkeep, which a nightly job may have for hours
+PAUSE = TableJob(
+    name="pause_table",
+    step_name="pause_one",
+    about="Stops the loads of a table for a time; detection and checks go on.",
+    config=PauseConfig,
+    work=_pause,
+    tags=LOADS_NOTHING,
+    needs=frozenset({"lake"}),
+)
+RESUME = TableJob(
+    name="resume_table",
+    step_name="resume_one",
+    about="Ends the pause of a table.",
+    config=ResumeConfig,
+    work=_resume,
+    tags=LOADS_NOTHING,
+    needs=frozenset({"lake"}),
+)
 
 
 def care_jobs(tables: Iterable[Table]) -> list[dg.JobDefinition]:
@@ -51,31 +82,8 @@ def care_jobs(tables: Iterable[Table]) -> list[dg.JobDefinition]:
         if found:
             raise dg.Failure(f"{several(len(found), 'disagreement')}, see the log", allow_retries=False)
 
-    @dg.op(required_resource_keys={"lake"})
-    def pause_one(context: dg.OpExecutionContext, config: PauseConfig) -> None:
-        [table] = named(by_name, config.table)
-        until, who = parse_until(config.until, now()), actor_of(context.run)
-        made = pause(context.resources.lake, table.name, until, config.because, actor=who, run_id=context.run_id)
-        context.log.info(f"{table.name} is {made}")
-
-    @dg.op(required_resource_keys={"lake"})
-    def resume_one(context: dg.OpExecutionContext, config: ResumeConfig) -> None:
-        [table] = named(by_name, config.table)
-        who = actor_of(context.run)
-        ended = resume(context.resources.lake, table.name, config.because, actor=who, run_id=context.run_id)
-        context.log.info(f"{table.name} is loaded again; it was {ended}")
-
     @dg.job(description="Finds where Dagster, logs, tables and lake contradict each other.", tags=UPKEEP)
     def doctor() -> None:
         examine_each()
 
-    # these wait for no place of upkeep, which a nightly job may have for hours
-    @dg.job(description="Stops the loads of a table for a time; detection and checks go on.", tags=LOADS_NOTHING)
-    def pause_table() -> None:
-        pause_one()
-
-    @dg.job(description="Ends the pause of a table.", tags=LOADS_NOTHING)
-    def resume_table() -> None:
-        resume_one()
-
-    return [doctor, pause_table, resume_table]
+    return [doctor, *(job.definition(by_name.values()) for job in (PAUSE, RESUME))]

@@ -6,18 +6,16 @@ import dagster as dg
 from pydantic import Field
 
 from incload_assets.declaration.table import Table
-from incload_assets.progress.confirmed import named
-from incload_assets.progress.run_tags import UPKEEP
+from incload_assets.maintenance.jobs import OneTable, TableJob
 from incload_assets.recovery.plan_text import ALONE, counts_of, notes_of, pace_of
 from incload_assets.recovery.planned import STOPS
 from incload_assets.recovery.planning import pending_untouched, plan_loads
 from resources.wording import several
 
 
-class PlanConfig(dg.Config):
+class PlanConfig(OneTable):
     """The loads to plan."""
 
-    table: str = Field(description="Name of the table.")
     partitions: list[str] = Field(default=[], description="Partition keys; empty: all that are missing or drifted.")
 
 
@@ -29,15 +27,13 @@ def plan_job(tables: Iterable[Table]) -> dg.JobDefinition:
     Args:
         tables: All incremental tables.
     """
-    by_name = {table.name: table for table in tables}
+    every = list(tables)
 
-    @dg.op(required_resource_keys={"spark", "lake"})
-    def plan_each(context: dg.OpExecutionContext, config: PlanConfig) -> None:
-        [table] = named(by_name, config.table)
+    def plan(context: dg.OpExecutionContext, table: Table, config: PlanConfig) -> None:
         lake, instance = context.resources.lake, context.instance
         keys = config.partitions or pending_untouched(instance, table, lake)
         with context.resources.spark.session(table.name) as spark:
-            plan = plan_loads(spark, instance, table, lake, keys, tables=by_name.values())
+            plan = plan_loads(spark, instance, table, lake, keys, tables=every)
         context.log.info(f"{table.name}: {several(len(keys), 'partition')}, {ALONE}; nothing was written")
         for window in plan.windows:
             for line in (counts_of(window), *notes_of(window)):
@@ -51,12 +47,7 @@ def plan_job(tables: Iterable[Table]) -> dg.JobDefinition:
                 allow_retries=False,
             )
 
-    @dg.job(
-        name="plan_loads",
-        description="Shows what loads of partitions would change, and commits nothing.",
-        tags=UPKEEP,
+    about = "Shows what loads of partitions would change, and commits nothing."
+    return TableJob(name="plan_loads", step_name="plan_each", about=about, config=PlanConfig, work=plan).definition(
+        every
     )
-    def job() -> None:
-        plan_each()
-
-    return job
