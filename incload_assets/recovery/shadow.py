@@ -256,8 +256,7 @@ def _copy(
 ) -> None:
     """Copies windows of the table's log."""
     rows = load.log.read(load.spark, log_version, keys).filter(F.col("_kind") != CONTROL)
-    staged = Staged(beside.log, beside.spark, list(keys))
-    try:
+    with Staged(beside.log, beside.spark, list(keys)) as staged:
         known = [name for name in beside.log.schema.names if name in rows.columns]
         staged.write(rows, known)
         facts = facts_of(staged.read(), beside.table, [base_window(key) for key in keys])
@@ -272,8 +271,6 @@ def _copy(
             for key in keys
         }
         _commit(beside, staged, placed)
-    finally:
-        staged.discard()
 
 
 def _commit(beside: LoadContext, staged: Staged, records: Mapping[str, WindowRecord]) -> None:
