@@ -21,13 +21,13 @@ from incload_assets.monitoring.telemetry.sensor import loads_sensor
 from incload_assets.progress.observed import source_sensor_name
 from incload_assets.progress.request import Request, request_of
 from incload_assets.progress.run_tags import BECAUSE_TAG, UPKEEP
-from incload_assets.recovery.adopt_job import ADOPT
+from incload_assets.recovery.adopt_job import adopt_job
 from incload_assets.recovery.erase_job import erase_job
 from incload_assets.recovery.jobs import BACKUP_CRON, backup_job, rebuild_job
 from incload_assets.recovery.jobs_doctor import care_jobs
 from incload_assets.recovery.plan_job import plan_job
 from incload_assets.recovery.replay_jobs import fill_jobs, replay_jobs, replay_sensor
-from incload_assets.recovery.shadow_job import SHADOW
+from incload_assets.recovery.shadow_job import shadow_job
 from resources.errors import DeclarationError
 from resources.lake import Lake
 from resources.settings import Settings
@@ -93,7 +93,7 @@ def incremental_definitions(assets: Iterable[dg.AssetsDefinition], settings: Set
             *(_job_by_hand(name, table) for table in tables.values() for name in BY_HAND),
             *check_jobs,
             *(job for job, _ in maintenance),
-            *(make(tables.values()) for make in (rebuild_job, ADOPT.definition, SHADOW.definition, plan_job) if tables),
+            *(make(tables.values()) for make in (rebuild_job, adopt_job, shadow_job, plan_job) if tables),
             *(care_jobs(tables.values()) if tables else []),
             *(decision_jobs(tables.values()) if tables else []),
             *([backup] if tables else []),

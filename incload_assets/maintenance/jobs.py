@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from dataclasses import dataclass
+from typing import TypeVar, get_type_hints
 
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition  # has no public name
@@ -42,50 +42,44 @@ class OneTable(dg.Config):
 
 
 C = TypeVar("C", bound=OneTable)
+JobOf = Callable[[Iterable[Table]], dg.JobDefinition]
+"""Makes a job of all incremental tables."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class TableJob(Generic[C]):
+def table_job(
+    name: str, step: str, tags: Mapping[str, str] = UPKEEP
+) -> Callable[[Callable[[dg.OpExecutionContext, Table, C], None]], JobOf]:
     """A job about one table that a person names: a command, from the Dagster UI.
+
+    It decorates what the job does with its step, the table and its configuration; the docstring describes the job.
 
     Args:
         name: Name of the job.
-        step_name: Name of its only step.
-        about: Description of the job.
-        config: Its configuration.
-        work: Does it; of the step, the table and the configuration.
+        step: Name of its only step.
         tags: Tags of its runs.
-        needs: The resources that it needs.
     """
 
-    name: str
-    step_name: str
-    about: str
-    config: type[C]
-    work: Callable[[dg.OpExecutionContext, Table, C], None]
-    tags: Mapping[str, str] = field(default_factory=lambda: UPKEEP)
-    needs: frozenset[str] = frozenset({"spark", "lake"})
+    def job_of(work: Callable[[dg.OpExecutionContext, Table, C], None]) -> JobOf:
+        kind = get_type_hints(work)["config"]
 
-    def definition(self, tables: Iterable[Table]) -> dg.JobDefinition:
-        """The Dagster job.
+        def definition(tables: Iterable[Table]) -> dg.JobDefinition:
+            by_name = {table.name: table for table in tables}
 
-        Args:
-            tables: All incremental tables.
-        """
-        by_name = {table.name: table for table in tables}
-        schema = self.config.to_config_schema()
+            @dg.op(name=step, config_schema=kind.to_config_schema(), required_resource_keys={"spark", "lake"})
+            def only(context: dg.OpExecutionContext) -> None:
+                config = kind(**context.op_config)
+                [table] = named(by_name, config.table)
+                work(context, table, config)
 
-        @dg.op(name=self.step_name, config_schema=schema, required_resource_keys={*self.needs})
-        def step(context: dg.OpExecutionContext) -> None:
-            config = self.config(**context.op_config)
-            [table] = named(by_name, config.table)
-            self.work(context, table, config)
+            @dg.job(name=name, description=work.__doc__, tags=tags)
+            def job() -> None:
+                only()
 
-        @dg.job(name=self.name, description=self.about, tags=self.tags)
-        def job() -> None:
-            step()
+            return job
 
-        return job
+        return definition
+
+    return job_of
 
 
 @contextmanager

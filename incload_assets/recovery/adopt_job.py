@@ -4,7 +4,7 @@ import dagster as dg
 from pydantic import Field
 
 from incload_assets.declaration.table import Table
-from incload_assets.maintenance.jobs import OneTable, TableJob, load_in
+from incload_assets.maintenance.jobs import OneTable, load_in, table_job
 from incload_assets.progress.audit import actor_of
 from incload_assets.recovery.adopt import adopt
 
@@ -17,19 +17,12 @@ class AdoptConfig(OneTable):
     because: str = Field(default="", description="The reason, for the audit.")
 
 
-def _adopt(context: dg.OpExecutionContext, table: Table, config: AdoptConfig) -> None:
+@table_job("adopt_table", "adopt_one")
+def adopt_job(context: dg.OpExecutionContext, table: Table, config: AdoptConfig) -> None:
+    """Adopts a Delta table that no load has made: its rows become the oldest changes of its log."""
     with load_in(context, table) as load:
         who = actor_of(context.run)
         done = adopt(load.anew(), dry_run=config.dry_run, again=config.again, because=config.because, actor=who)
     context.log.info(done.summary(table.name))
     for note in done.notes:
         context.log.warning(f"{table.name}: {note}")
-
-
-ADOPT = TableJob(
-    name="adopt_table",
-    step_name="adopt_one",
-    about="Adopts a Delta table that no load has made: its rows become the oldest changes of its log.",
-    config=AdoptConfig,
-    work=_adopt,
-)

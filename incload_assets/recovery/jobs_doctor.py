@@ -7,7 +7,7 @@ from pydantic import Field
 
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
-from incload_assets.maintenance.jobs import Chosen, OneTable, TableJob
+from incload_assets.maintenance.jobs import Chosen, OneTable, table_job
 from incload_assets.progress.audit import actor_of
 from incload_assets.progress.confirmed import named
 from incload_assets.progress.pause import parse_until, pause, resume
@@ -29,37 +29,21 @@ class ResumeConfig(OneTable):
     because: str = Field(default="", description="Why.")
 
 
-def _pause(context: dg.OpExecutionContext, table: Table, config: PauseConfig) -> None:
+# this and the next wait for no place of upkeep, which a nightly job may have for hours
+@table_job("pause_table", "pause_one", LOADS_NOTHING)
+def pause_job(context: dg.OpExecutionContext, table: Table, config: PauseConfig) -> None:
+    """Stops the loads of a table for a time; detection and checks go on."""
     until, who = parse_until(config.until, now()), actor_of(context.run)
     made = pause(context.resources.lake, table.name, until, config.because, actor=who, run_id=context.run_id)
     context.log.info(f"{table.name} is {made}")
 
 
-def _resume(context: dg.OpExecutionContext, table: Table, config: ResumeConfig) -> None:
+@table_job("resume_table", "resume_one", LOADS_NOTHING)
+def resume_job(context: dg.OpExecutionContext, table: Table, config: ResumeConfig) -> None:
+    """Ends the pause of a table."""
     who = actor_of(context.run)
     ended = resume(context.resources.lake, table.name, config.because, actor=who, run_id=context.run_id)
     context.log.info(f"{table.name} is loaded again; it was {ended}")
-
-
-# these wait for no place of upkeep, which a nightly job may have for hours
-PAUSE = TableJob(
-    name="pause_table",
-    step_name="pause_one",
-    about="Stops the loads of a table for a time; detection and checks go on.",
-    config=PauseConfig,
-    work=_pause,
-    tags=LOADS_NOTHING,
-    needs=frozenset({"lake"}),
-)
-RESUME = TableJob(
-    name="resume_table",
-    step_name="resume_one",
-    about="Ends the pause of a table.",
-    config=ResumeConfig,
-    work=_resume,
-    tags=LOADS_NOTHING,
-    needs=frozenset({"lake"}),
-)
 
 
 def care_jobs(tables: Iterable[Table]) -> list[dg.JobDefinition]:
@@ -86,4 +70,4 @@ def care_jobs(tables: Iterable[Table]) -> list[dg.JobDefinition]:
     def doctor() -> None:
         examine_each()
 
-    return [doctor, *(job.definition(by_name.values()) for job in (PAUSE, RESUME))]
+    return [doctor, pause_job(by_name.values()), resume_job(by_name.values())]

@@ -6,7 +6,7 @@ import dagster as dg
 from pydantic import Field
 
 from incload_assets.declaration.table import Table
-from incload_assets.maintenance.jobs import OneTable, TableJob
+from incload_assets.maintenance.jobs import OneTable, table_job
 from incload_assets.recovery.plan_text import ALONE, counts_of, notes_of, pace_of
 from incload_assets.recovery.planned import STOPS
 from incload_assets.recovery.planning import pending_untouched, plan_loads
@@ -29,25 +29,24 @@ def plan_job(tables: Iterable[Table]) -> dg.JobDefinition:
     """
     every = list(tables)
 
+    @table_job("plan_loads", "plan_each")
     def plan(context: dg.OpExecutionContext, table: Table, config: PlanConfig) -> None:
+        """Shows what loads of partitions would change, and commits nothing."""
         lake, instance = context.resources.lake, context.instance
         keys = config.partitions or pending_untouched(instance, table, lake)
         with context.resources.spark.session(table.name) as spark:
-            plan = plan_loads(spark, instance, table, lake, keys, tables=every)
+            made = plan_loads(spark, instance, table, lake, keys, tables=every)
         context.log.info(f"{table.name}: {several(len(keys), 'partition')}, {ALONE}; nothing was written")
-        for window in plan.windows:
+        for window in made.windows:
             for line in (counts_of(window), *notes_of(window)):
                 context.log.info(f"{table.name} {window.partition}: {line}")
-        if pace := pace_of(plan):
+        if pace := pace_of(made):
             context.log.info(pace)
-        if stops := {window.partition: window.error for window in plan.windows if window.outcome == STOPS}:
+        if stops := {window.partition: window.error for window in made.windows if window.outcome == STOPS}:
             raise dg.Failure(
                 f"{table.name}: the loads of {len(stops)} of {several(len(keys), 'partition')} would stop",
                 metadata=stops,
                 allow_retries=False,
             )
 
-    about = "Shows what loads of partitions would change, and commits nothing."
-    return TableJob(name="plan_loads", step_name="plan_each", about=about, config=PlanConfig, work=plan).definition(
-        every
-    )
+    return plan(every)

@@ -4,7 +4,7 @@ import dagster as dg
 from pydantic import Field
 
 from incload_assets.declaration.table import Table
-from incload_assets.maintenance.jobs import OneTable, TableJob, load_in
+from incload_assets.maintenance.jobs import OneTable, load_in, table_job
 from incload_assets.recovery.shadow import drop, shadow
 
 
@@ -14,7 +14,9 @@ class ShadowConfig(OneTable):
     drop: bool = Field(default=False, description="Only remove the shadow.")
 
 
-def _shadow(context: dg.OpExecutionContext, table: Table, config: ShadowConfig) -> None:
+@table_job("shadow_table", "shadow_one")
+def shadow_job(context: dg.OpExecutionContext, table: Table, config: ShadowConfig) -> None:
+    """Folds the log of a table by this code into a table beside it, and compares the two."""
     with load_in(context, table) as load:
         if config.drop:
             context.log.info(f"{table.name}: {'removed the shadow' if drop(load.anew()) else 'there is no shadow'}")
@@ -23,12 +25,3 @@ def _shadow(context: dg.OpExecutionContext, table: Table, config: ShadowConfig) 
     say = context.log.info if found.comparison.equal else context.log.warning
     for line in found.lines(table.name):
         say(line)
-
-
-SHADOW = TableJob(
-    name="shadow_table",
-    step_name="shadow_one",
-    about="Folds the log of a table by this code into a table beside it, and compares the two.",
-    config=ShadowConfig,
-    work=_shadow,
-)
