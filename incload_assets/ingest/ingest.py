@@ -42,7 +42,7 @@ Guard = Callable[[LoadContext, Ingestion, Facts], None]
 """A check before the commit, which raises ``ContractViolation`` if the rows must not be ingested."""
 
 
-def ingest(load: LoadContext, ingestion: Ingestion, guard: Guard) -> bool:
+def ingest(load: LoadContext, ingestion: Ingestion, guard: Guard | None) -> bool:
     """Replaces a window of the log, with its window record, by the source's present content in one fenced commit.
 
     If the source has only gained files, only these are added; see :mod:`incload_assets.ingest.gains`.
@@ -50,7 +50,7 @@ def ingest(load: LoadContext, ingestion: Ingestion, guard: Guard) -> bool:
     Args:
         load: The load's context.
         ingestion: The window and its position.
-        guard: A check before the commit.
+        guard: A check before the commit; None: whatever the rows are, they are ingested.
 
     Returns:
         Whether this ingestion was committed; False if another ingestion of the same window came first.
@@ -65,8 +65,9 @@ def ingest(load: LoadContext, ingestion: Ingestion, guard: Guard) -> bool:
         return done
     with staged_rows(load, {window: ingestion.position}) as (staged, found):
         facts = found[window.key]
-        table.source.check_skipped(table.name, window, facts.only_skipped)
-        check_threshold(staged.read(), table, window, facts.rows, facts.rejected)
+        if guard is not None:
+            table.source.check_skipped(table.name, window, facts.only_skipped)
+            check_threshold(staged.read(), table, window, facts.rows, facts.rejected)
         load.info(f"{table.name} {window.key}: read {several(facts.rows, 'row')}, {facts.rejected} to quarantine")
         for name in facts.unseen:
             load.info(
@@ -110,7 +111,7 @@ def _commit(
     return commit(load, staged, controls, ingestion_app_id(table, window), number, note=note, base=base)
 
 
-def _with_former(load: LoadContext, ingestion: Ingestion, staged: Staged, facts: Facts, guard: Guard) -> Facts:
+def _with_former(load: LoadContext, ingestion: Ingestion, staged: Staged, facts: Facts, guard: Guard | None) -> Facts:
     """Stages rows that depend on the window's old rows in the log: rows that stay, marks, and markers."""
     table, window, content = load.table, ingestion.window, staged.read()
     more: list[DataFrame] = []
@@ -124,7 +125,8 @@ def _with_former(load: LoadContext, ingestion: Ingestion, staged: Staged, facts:
         facts = replace(facts, extracts=extracts[window.key])
         if (marks := marks_of(content, table, extracts)) is not None:
             content, more = content.unionByName(marks, allowMissingColumns=True), [*more, marks]
-    guard(load, ingestion, facts)
+    if guard is not None:
+        guard(load, ingestion, facts)
     if former is not None and (markers := replaced_rows(load, ingestion, former, content)) is not None:
         more.append(markers)
     if not more or not staged.write(combined(partial(DataFrame.unionByName, allowMissingColumns=True), more)):

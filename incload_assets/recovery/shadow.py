@@ -27,8 +27,7 @@ from incload_assets.change_log.window_records import BASE, WindowRecord, base_ke
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.window import Window, now
 from incload_assets.ingest.facts import facts_of
-from incload_assets.ingest.full_extracts import extracts_of, marks_of
-from incload_assets.ingest.ingest import staged_rows, window_record_of
+from incload_assets.ingest.ingest import ingest
 from incload_assets.ingest.ingestion import Ingestion
 from incload_assets.load.apply import apply_changes
 from incload_assets.load.tables import adapt_tables
@@ -238,17 +237,8 @@ def _positions(
 
 def _judge(beside: LoadContext, window: Window, position: Position) -> int:
     """Reads and validates a window again; returns the number of rejected rows."""
-    table = beside.table
-    with staged_rows(beside, {window: position}) as (staged, facts):
-        found = facts[window.key]
-        if table.changes.snapshot_when:
-            content = staged.read()
-            marks = marks_of(content, table, extracts_of(content, table, [window.key]))
-            if marks is not None and staged.write(marks):
-                found = facts_of(staged.read(), table, [window])[window.key]
-        record = window_record_of(beside, Ingestion(window, position, None, 0, False), found, 1)
-        _commit(beside, staged, {window.key: record})
-    return record.rejected
+    ingest(beside, Ingestion(window, position, None, 0, settled=False), guard=None)
+    return beside.log.controls(only=[window.key])[window.key].rejected
 
 
 def _copy(
