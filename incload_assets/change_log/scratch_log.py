@@ -16,10 +16,10 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.change_log.change import CONTROL, NOT_KEPT, UPSERTS
+from incload_assets.change_log.change import CONTROL, NOT_KEPT
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.scratch import ScratchLake
-from incload_assets.change_log.staged import FOLDER, Staged
+from incload_assets.change_log.staged import FOLDER, UNSET, Staged, leaving_unset
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
@@ -113,8 +113,7 @@ class ScratchLog(ChangeLog):
         if not (missing := self._scratch.lacking(self.uri, self.schema)):
             return rows
         if self.table.by_column and (added := [name for name in missing if name in self.table.columns]):
-            unset = F.array_union(F.coalesce("_unset", F.array().cast("array<string>")), F.array(*map(F.lit, added)))
-            rows = rows.withColumn("_unset", F.when(F.col("_kind").isin(*UPSERTS), unset).otherwise(F.col("_unset")))
+            rows = rows.withColumn(UNSET, leaving_unset(added))
         return nothing.unionByName(rows, allowMissingColumns=True)
 
     def _staged_files(self, staged: Staged, at: DeltaTable) -> pa.Table:

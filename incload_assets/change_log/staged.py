@@ -37,6 +37,8 @@ from resources.object_store import is_s3
 
 FOLDER = "landed"
 """Folder within the log. A vacuum only lists folders of partitions, and those whose names begin with no underscore."""
+UNSET = "_unset"
+"""The log's column with the names of the columns that a change leaves as they are."""
 UNFINISHED = "_temporary"
 """Folder in which Hadoop keeps the output of tasks that are not finished."""
 
@@ -166,15 +168,18 @@ class Staged:
 
     @property
     def _unset(self) -> Column:
-        if not self.foreign:
-            return F.col("_unset")
-        none, more = F.array().cast("array<string>"), F.array(*map(F.lit, self.foreign))
-        unset = F.array_union(F.coalesce("_unset", none), more)
-        return F.when(F.col("_kind").isin(*UPSERTS), unset).otherwise(F.col("_unset")).alias("_unset")
+        return leaving_unset(self.foreign).alias(UNSET) if self.foreign else F.col(UNSET)
 
     @property
     def _columns(self) -> list[str]:
         return [name for name in self.log.schema.names if name not in ("_window", "_kind")]
+
+
+def leaving_unset(columns: Collection[str]) -> Column:
+    """The log's column :data:`UNSET`, with further columns that the changes leave as they are."""
+    before = F.coalesce(UNSET, F.array().cast("array<string>"))
+    unset = F.array_union(before, F.array(*map(F.lit, columns)))
+    return F.when(F.col("_kind").isin(*UPSERTS), unset).otherwise(F.col(UNSET))
 
 
 def foreign_columns(log: ChangeLog, at: DeltaTable) -> list[str]:

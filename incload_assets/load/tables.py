@@ -9,12 +9,11 @@ from dataclasses import replace
 import pyspark.sql.types as T
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
-from incload_assets.change_log.change import UPSERTS
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.rewrite import rewrite_log
+from incload_assets.change_log.staged import UNSET, leaving_unset
 from incload_assets.declaration.contract_of import WINDOWS, adaptation_of, stored_as
 from incload_assets.delta.differences import Stored
 from incload_assets.delta.tables import Adapted, Rewrite, as_wider, ensure_table, schema_of
@@ -22,9 +21,6 @@ from incload_assets.load.closing import refuse_unfinished
 from incload_assets.load.placement import refuse_foreign
 from incload_assets.progress.audit import AuditEntry, record
 from resources.errors import ConcurrentLoad, IncrementalLoadError
-
-UNSET = "_unset"
-"""The log's column with the names of the columns that a change leaves as they are."""
 
 
 def ensure_tables(load: LoadContext) -> None:
@@ -145,12 +141,10 @@ def leave_unset(load: LoadContext) -> list[str]:
     added = [name for name in table.columns if name not in here.names]
     if not added or UNSET not in here.names:  # a log without this column has only changes that set all columns
         return []
-    unset = F.array_union(F.coalesce(UNSET, F.array().cast("array<string>")), F.array(*map(F.lit, added)))
-
     columns = T.StructType([*here.fields, *(log.schema[name] for name in added)])
 
     def marked(rows: DataFrame) -> DataFrame:
-        return rows.withColumn(UNSET, F.when(F.col("_kind").isin(*UPSERTS), unset).otherwise(F.col(UNSET)))
+        return rows.withColumn(UNSET, leaving_unset(added))
 
     # alone, as a change that is added meanwhile would not be marked
     if not rewrite_log(load, delta, marked, columns=columns, alone=True, note=f"unset: {', '.join(added)}"):

@@ -4,7 +4,7 @@ There is no second planner: the source is detected and read, rows are validated,
 strategy plans and the reconciliation counts, all by the code that loads. See :mod:`incload_assets.change_log.scratch`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -55,7 +55,6 @@ def preview(
     checkpoint: Checkpoint = NOTHING_KNOWN,
     rewrite_compacted: bool = False,
     if_held: IfHeld = "refuse",
-    info: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Preview]:
     """Previews the load of a window; commits nothing, and removes the rows that it has staged at the block's end.
 
@@ -66,14 +65,13 @@ def preview(
         window: The window.
         checkpoint: Dagster's records of the window.
         rewrite_compacted: As for :func:`incload_assets.load.load.load_window`.
-        if_held: As for :func:`incload_assets.load.load.load_window`.
-        info: Logs one line for each step.
+        if_held: As well.
 
     Raises:
         IncrementalLoadError: The load would stop with this error.
     """
     with scratch_of(lake) as scratch:
-        load = LoadContext(spark, table, scratch, info=info)
+        load = LoadContext(spark, table, scratch)
         try:
             report = load_window(
                 load, window, checkpoint=checkpoint, rewrite_compacted=rewrite_compacted, if_held=if_held

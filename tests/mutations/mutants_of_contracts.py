@@ -88,7 +88,7 @@ MUTANTS_OF_CONTRACTS = [
            "alone=True", "alone=False",
            (f"{REWRITTEN}a_change_that_leaves_a_new_column_unset_is_not_added_while_the_others_are_marked",)),
     Mutant("evolution: former code leaves a new column unset", CONVERGENCE, "change_log.staged:Staged._unset",
-           "if not self.foreign:", "if True:",
+           "leaving_unset(self.foreign).alias(UNSET) if self.foreign else F.col(UNSET)", "F.col(UNSET)",
            (f"{REWRITTEN}code_without_a_column_leaves_it_unset_in_partial_changes",)),
     Mutant("evolution: the history tells rewrites", EXPLAIN, "monitoring.contract_history:_of_delta",
            "and not _may_change_columns(commit)", "",
