@@ -21,6 +21,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.erasures import DenyList, refuse_other_keys
+from incload_assets.delta.differences import Stored
 from incload_assets.delta.sql import literal
 from incload_assets.delta.tables import ensure_table, lost_the_race
 from resources.attempts import in_attempts
@@ -194,12 +195,12 @@ def _own_uri(lake: Lake) -> str:
 
 def _create_missing(spark: SparkSession, lake: Lake, kind: str, wanted: DataFrame, parts: Collection[str]) -> None:
     uri = person_keys_uri(lake)
-    ensure_table(spark, lake, uri, _SCHEMA, (_PART,), "keys of persons")
+    ensure_table(spark, lake, uri, Stored(_SCHEMA, (_PART,)), "keys of persons")
     if uri != _own_uri(lake):
         store = lake.delta(uri)
         assert store is not None
-        place = {_ELSEWHERE: str(store.metadata().id)}
-        ensure_table(spark, lake, _own_uri(lake), _SCHEMA, (_PART,), "the place of keys of persons", place)
+        place = Stored(_SCHEMA, (_PART,), {_ELSEWHERE: str(store.metadata().id)})
+        ensure_table(spark, lake, _own_uri(lake), place, "the place of keys of persons")
 
     def created() -> bool | None:
         missing = wanted.join(stored_keys(spark, lake, kind, parts), PERSON, "left_anti")

@@ -124,8 +124,7 @@ class ScratchLake(FollowedLake):
             columns = Schema.from_json(declared.columns.json())
             DeltaTable.create(place, columns, partition_by=[*declared.partitioned_by])
             return Adapted()
-        by, given = declared.partitioned_by, declared.properties
-        check_table(delta, declared.columns, by, table_name, given, uri=uri, whole=whole, adaptation=adaptation)
+        check_table(delta, declared, table_name, uri=uri, whole=whole, adaptation=adaptation)
         if widened := widened_columns(schema_of(delta), declared.columns, adaptation):
             raise SchemaMismatch(
                 f"{table_name}: the load would first widen {', '.join(widened)}, which rewrites {uri}",

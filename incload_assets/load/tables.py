@@ -87,17 +87,7 @@ def _ensure(
     if load.scratch is not None:
         return load.scratch.ensure(uri, stored, name, whole=whole, adaptation=adaptation)
     return ensure_table(
-        load.spark,
-        load.lake,
-        uri,
-        stored.columns,
-        stored.partitioned_by,
-        name,
-        stored.properties,
-        whole=whole,
-        beside=beside,
-        adaptation=adaptation,
-        rewrite=rewrite,
+        load.spark, load.lake, uri, stored, name, whole=whole, beside=beside, adaptation=adaptation, rewrite=rewrite
     )
 
 

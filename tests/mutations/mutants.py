@@ -660,7 +660,7 @@ MUTANTS = [
            "clean=known.clean and not again", "clean=known.clean",
            (f"{ATTEMPTS}[True-first1-again1-among_others1]",)),
     Mutant("a table whose creation was killed", CONVERGENCE, "delta.tables:ensure_table",
-           "            _create_in_folder(spark, lake, uri, ordered, partition_by, table_name, properties)",
+           "            _create_in_folder(spark, lake, uri, new, table_name)",
            "            pass",
            (f"{TABLES}a_table_is_created_where_another_creation_was_killed_or_has_just_begun",)),
     Mutant("a folder with other files", CONVERGENCE, "delta.tables:_create_in_folder",
