@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pyspark.sql.types as T
@@ -60,10 +60,8 @@ def ensure_table(
     spark: SparkSession,
     lake: Lake,
     uri: str,
-    schema: T.StructType,
-    partition_by: tuple[str, ...],
+    declared: Stored,
     table_name: str,
-    properties: Mapping[str, str] | None = None,
     *,
     whole: bool = False,
     beside: str | None = None,
@@ -78,11 +76,10 @@ def ensure_table(
         spark: The session.
         lake: The lake with the table.
         uri: URI of the table.
-        schema: The declared columns; columns that only the table has stay as they are.
-        partition_by: The declared partition columns.
+        declared: The declared columns, partition columns and properties. Columns that only the table has stay as they
+            are. Properties named ``incload.…`` describe the table's rows: a table with other values is refused, a table
+            without them gets them. Delta's own properties are set.
         table_name: The table's name for messages.
-        properties: Table properties. Those named ``incload.…`` describe the table's rows: a table with other values is
-            refused, a table without them gets them. Delta's own properties are set.
         whole: Whether rows are identified by their whole content, so that a column that only the table has is refused.
         beside: URI of another table with the same columns. Content is compared by a hash that depends on the order of
             struct members, so a new table gets the order of this other table, if that exists.
@@ -96,18 +93,18 @@ def ensure_table(
         SchemaMismatch: As :func:`check_table`; the table's folder holds something else; or Delta refuses the rewrite
             of wider types.
     """
-    properties = properties or {}
+    schema, properties = declared.columns, declared.properties
     lake.forget_checksum(uri)
     delta = lake.delta(uri)
     if delta is None:
         twin = lake.delta(beside) if beside else None
-        ordered = _ordered_as(schema_of(twin), schema) if twin else schema
-        _create(spark, lake, uri, ordered, partition_by, properties)
+        new = replace(declared, columns=_ordered_as(schema_of(twin), schema)) if twin else declared
+        _create(spark, lake, uri, new)
         if (delta := lake.delta(uri)) is None:
-            _create_in_folder(spark, lake, uri, ordered, partition_by, table_name, properties)
+            _create_in_folder(spark, lake, uri, new, table_name)
             delta = lake.delta(uri)
         assert delta is not None
-    check_table(delta, schema, partition_by, table_name, properties, uri=uri, whole=whole, adaptation=adaptation)
+    check_table(delta, declared, table_name, uri=uri, whole=whole, adaptation=adaptation)
     overwrite = partial(_overwrite, spark, lake, uri, table_name)
     widened = _widen(uri, delta, schema, adaptation, rewrite or overwrite)
     added = _add_columns(spark, lake, uri, delta, schema)
@@ -123,10 +120,8 @@ def ensure_table(
 
 def check_table(
     delta: DeltaTable,
-    schema: T.StructType,
-    partition_by: tuple[str, ...],
+    declared: Stored,
     table_name: str,
-    properties: Mapping[str, str],
     *,
     uri: str,
     whole: bool = False,
@@ -137,7 +132,6 @@ def check_table(
     Raises:
         SchemaMismatch: There is a difference that stops a load, see :mod:`incload_assets.contract.adaptation`.
     """
-    declared = Stored(schema, partition_by, properties)
     found = stored_differences(stored_of(delta), declared, whole=whole, adaptation=adaptation)
     stopping = [one for one in found if one.stops]
     if stopping:
@@ -187,21 +181,13 @@ def _ordered_as(present: T.StructType, declared: T.StructType) -> T.StructType:
     return T.StructType(fields)
 
 
-def _create(
-    spark: SparkSession,
-    lake: Lake,
-    uri: str,
-    schema: T.StructType,
-    partition_by: tuple[str, ...],
-    properties: Mapping[str, str],
-) -> None:
-    statement = (
-        f"CREATE TABLE IF NOT EXISTS {lake.sql_name(uri)} ({', '.join(map(_column, schema.fields))}) USING delta"
-    )
-    if partition_by:
-        statement += f" PARTITIONED BY ({', '.join(map(quoted, partition_by))})"
-    if properties:
-        statement += f" TBLPROPERTIES ({_listed(properties)})"
+def _create(spark: SparkSession, lake: Lake, uri: str, declared: Stored) -> None:
+    columns = ", ".join(map(_column, declared.columns.fields))
+    statement = f"CREATE TABLE IF NOT EXISTS {lake.sql_name(uri)} ({columns}) USING delta"
+    if declared.partitioned_by:
+        statement += f" PARTITIONED BY ({', '.join(map(quoted, declared.partitioned_by))})"
+    if declared.properties:
+        statement += f" TBLPROPERTIES ({_listed(declared.properties)})"
     try:
         spark.sql(statement)
     except PySparkException as error:
@@ -209,15 +195,7 @@ def _create(
             raise
 
 
-def _create_in_folder(
-    spark: SparkSession,
-    lake: Lake,
-    uri: str,
-    schema: T.StructType,
-    partition_by: tuple[str, ...],
-    table_name: str,
-    properties: Mapping[str, str],
-) -> None:
+def _create_in_folder(spark: SparkSession, lake: Lake, uri: str, declared: Stored, table_name: str) -> None:
     """Creates a table whose folder is there already: another writer is creating it, or was killed while it did.
 
     ``CREATE TABLE IF NOT EXISTS`` takes any folder with something in it for a table, or refuses it. An append does not;
@@ -235,10 +213,10 @@ def _create_in_folder(
             rule="a table has its folder for itself: a vacuum deletes all files that do not belong to the table",
             remedy="move them away, or give the table another name",
         )
-    own = {name: value for name, value in properties.items() if name.startswith("delta.")}
+    own = {name: value for name, value in declared.properties.items() if name.startswith("delta.")}
     try:
-        spark.createDataFrame([], schema).write.save(
-            lake.spark_uri(uri), format="delta", mode="append", partitionBy=list(partition_by), **own
+        spark.createDataFrame([], declared.columns).write.save(
+            lake.spark_uri(uri), format="delta", mode="append", partitionBy=list(declared.partitioned_by), **own
         )
     except PySparkException as error:
         if not lost_the_race(error):

@@ -22,6 +22,7 @@ from pyspark.sql import functions as F
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
 from incload_assets.delta.tables import lost_the_race
+from incload_assets.platform.attempts import in_attempts
 from incload_assets.platform.errors import ConcurrentLoad, SourceUnreadable
 from incload_assets.platform.lake import ERASED_FOLDER, Lake
 from incload_assets.platform.lake_rows import rows_where
@@ -144,7 +145,8 @@ def deny(lake: Lake, scope: str, fingerprints: Collection[str]) -> bool:
         ConcurrentLoad: Others wrote first in every attempt.
     """
     uri = erased_uri(lake)
-    for _ in range(ATTEMPTS):
+
+    def denied() -> bool | None:
         delta = lake.delta(uri)
         number, known = 0, set[str]()
         if delta is not None:
@@ -154,13 +156,14 @@ def deny(lake: Lake, scope: str, fingerprints: Collection[str]) -> bool:
         rows = [{"at": windows.now(), "scope": scope, "fingerprint": one} for one in sorted(set(fingerprints) - known)]
         if not rows:
             return False
-        if lake.append(uri, pa.Table.from_pylist(rows, _SCHEMA), WRITER, number + 1):
-            return True
-    raise ConcurrentLoad(
+        return lake.append(uri, pa.Table.from_pylist(rows, _SCHEMA), WRITER, number + 1) or None
+
+    lost = ConcurrentLoad(
         f"the deny list in {uri} was written by others in each of {ATTEMPTS} attempts",
         rule="erasures are written one after another",
         remedy="try again",
     )
+    return in_attempts(ATTEMPTS, denied, lost)
 
 
 def erased_uri(lake: Lake) -> str:
@@ -179,7 +182,8 @@ def raise_barrier(spark: SparkSession, lake: Lake, uri: str) -> int:
     Raises:
         ConcurrentLoad: Other changes of properties came first in every attempt.
     """
-    for _ in range(ATTEMPTS):
+
+    def raised() -> int | None:
         delta = lake.delta(uri)
         assert delta is not None
         number = barrier_of(delta) + 1
@@ -188,10 +192,12 @@ def raise_barrier(spark: SparkSession, lake: Lake, uri: str) -> int:
         except PySparkException as error:
             if not lost_the_race(error):
                 raise
-        else:
-            return number
-    raise ConcurrentLoad(
+            return None
+        return number
+
+    lost = ConcurrentLoad(
         f"the properties of {uri} were changed by others in each of {ATTEMPTS} attempts",
         rule="an erasure raises the barrier of each table and log that it concerns",
         remedy="run the erasure again",
     )
+    return in_attempts(ATTEMPTS, raised, lost)
