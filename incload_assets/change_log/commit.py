@@ -23,6 +23,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from incload_assets.change_log.change import CONTROL
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.former import FormerLandings
+from incload_assets.change_log.scratch_log import ScratchLog
 from incload_assets.change_log.staged import FOLDER, Staged, StagedFile, foreign_columns, wider_columns
 from incload_assets.change_log.window_records import WINDOW_RECORD_TYPE, WindowRecord, window_records_of
 from incload_assets.declaration import window as windows
@@ -57,6 +58,9 @@ def commit(
     Raises:
         ConcurrentLoad: Other code has widened a type since the rows were staged; nothing was committed.
     """
+    if isinstance(load.log, ScratchLog):
+        load.log.take(staged, controls, adds=base is not None)
+        return True
     log, at = load.log, windows.now()
     log_now, replaced = log.open(), {"_window": list(controls)}
     if load.table.subject is not None and barrier_of(log_now) != staged.barrier:
@@ -88,6 +92,8 @@ def commit(
 def bare_fence(load: LoadContext, app_id: str, *, odd: bool = False) -> int:
     """Commits only a fence to the log, to reject commits with a lower number; its number is above all earlier ones."""
     log = load.log
+    if load.scratch is not None:
+        return 0
 
     def send(number: int) -> None:
         log.lake.commit(log.open(), [], app_id, number)

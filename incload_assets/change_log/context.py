@@ -13,6 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from incload_assets.change_log.change import CONTROL, DELETE, EMPTIES, MOVED, REJECTED
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.read_view import ReadView, first_sequences
+from incload_assets.change_log.scratch import ScratchLake
+from incload_assets.change_log.scratch_log import ScratchLog
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.layout import laid_out_by, touched_sql
 from incload_assets.declaration.table import Table
@@ -63,9 +65,14 @@ class LoadContext:
     phases: Phases = field(default_factory=Phases)
 
     @cached_property
+    def scratch(self) -> ScratchLake | None:
+        """The scratch that takes everything which the load would write; None if it writes to the lake."""
+        return self.lake if isinstance(self.lake, ScratchLake) else None
+
+    @cached_property
     def log(self) -> ChangeLog:
         """The log of the table's changes."""
-        return ChangeLog(self.table, self.lake)
+        return ChangeLog(self.table, self.lake) if self.scratch is None else ScratchLog(self.table, self.scratch)
 
     @cached_property
     def kept(self) -> CachedFrame:
@@ -83,6 +90,8 @@ class LoadContext:
 
     def rows(self, at: "ReadView", *, near: bool = False) -> DataFrame:
         """The table's rows in a read view, or only the near ones. An empty table is answered without a Spark query."""
+        if self.scratch is not None and (merged := self.scratch.merged.rows(near=near)) is not None:
+            return merged
         if not (at.near_bytes if near else at.table_bytes):
             return self.spark.createDataFrame([], self.table.schema)
         if near and at.near_files is not None:
@@ -91,11 +100,19 @@ class LoadContext:
             path = self.lake.spark_uri(self.uri)
             rows = self.spark.read.format("delta").option("versionAsOf", at.table_version).load(path)
         touched = touched_sql(self.table, at.partitions) if near else None
-        return rows.filter(touched) if touched else rows
+        return self._as_declared(rows.filter(touched) if touched else rows)
 
     def newest_rows(self) -> DataFrame:
         """The table's rows at its newest version."""
-        return self.spark.read.format("delta").load(self.lake.spark_uri(self.uri))
+        if self.scratch is not None and not self.scratch.exists(self.uri):
+            return self.spark.createDataFrame([], self.table.schema)
+        return self._as_declared(self.spark.read.format("delta").load(self.lake.spark_uri(self.uri)))
+
+    def _as_declared(self, rows: DataFrame) -> DataFrame:
+        """Rows with the columns that a load which changes nothing would add to the table."""
+        if self.scratch is None or not self.scratch.lacking(self.uri, self.table.schema):
+            return rows
+        return self.spark.createDataFrame([], self.table.schema).unionByName(rows, allowMissingColumns=True)
 
     def changes(self, at: "ReadView") -> DataFrame:
         """The log's rows in a read view."""
@@ -151,13 +168,16 @@ class LoadContext:
         values = at.partitions
         if values and (column := laid_out_by(self.table)):
             rows = files_in(rows, column, values)
-        return replace(
+        at = replace(
             at,
             near_bytes=bytes_of(rows),
             near_rows=rows_of(rows),
             newer=self._is_newer(at, rows),
             near_files=parquet_files(table, self.lake.spark_uri(self.uri), rows),
         )
+        if self.scratch is None:
+            return at
+        return self.scratch.seen(at, self.scratch.lacking(self.log.uri, self.log.schema))
 
     def _not_older(self, deletes: pa.Table, controls: Collection[WindowRecord]) -> pa.Table:
         """Files of deletes, without those whose deletes are all older than the changes of some windows."""

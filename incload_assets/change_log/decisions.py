@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from incload_assets.change_log.payloads import expired_row_id, is_expired
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
+from incload_assets.platform.attempts import in_attempts
 from incload_assets.platform.errors import ConcurrentLoad
 from incload_assets.platform.lake import DECISIONS_FOLDER, Lake
 from incload_assets.platform.lake_rows import rows_where
@@ -146,7 +147,8 @@ def values_by_row(lake: Lake, table: Table) -> dict[str, list[Mapping[str, str |
 
 def forget_decisions(lake: Lake, rows: Collection[str]) -> int:
     """Removes the decisions about rows, with the values that people gave; returns their number."""
-    for _ in range(ATTEMPTS):
+
+    def forgotten() -> int | None:
         if not rows or (delta := lake.delta(decisions_uri(lake))) is None:
             return 0
         everything = delta.to_pyarrow_table().cast(_SCHEMA)
@@ -154,17 +156,19 @@ def forget_decisions(lake: Lake, rows: Collection[str]) -> int:
         number = (delta.transaction_version(WRITER) or 0) + 1
         if kept.num_rows == everything.num_rows or lake.append(decisions_uri(lake), kept, WRITER, number, anew=True):
             return int(everything.num_rows - kept.num_rows)
-    raise _others_first(lake)
+        return None
+
+    return in_attempts(ATTEMPTS, forgotten, _others_first(lake))
 
 
 def _append(lake: Lake, entries: Sequence[Mapping[str, object]]) -> None:
     whole = pa.Table.from_pylist([dict(entry) for entry in entries], _SCHEMA)
-    for _ in range(ATTEMPTS):
-        delta = lake.delta(decisions_uri(lake))
-        number = ((delta.transaction_version(WRITER) or 0) if delta is not None else 0) + 1
-        if lake.append(decisions_uri(lake), whole, WRITER, number):
-            return
-    raise _others_first(lake)
+
+    def appended() -> bool | None:
+        number = (lake.transaction_version(decisions_uri(lake), WRITER) or 0) + 1
+        return lake.append(decisions_uri(lake), whole, WRITER, number) or None
+
+    in_attempts(ATTEMPTS, appended, _others_first(lake))
 
 
 def _others_first(lake: Lake) -> ConcurrentLoad:

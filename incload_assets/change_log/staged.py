@@ -35,6 +35,8 @@ from incload_assets.protection.erasures import barrier_of
 
 FOLDER = "landed"
 """Folder within the log. A vacuum only lists folders of partitions, and those whose names begin with no underscore."""
+UNSET = "_unset"
+"""The log's column with the names of the columns that a change leaves as they are."""
 UNFINISHED = "_temporary"
 """Folder in which Hadoop keeps the output of tasks that are not finished."""
 
@@ -68,7 +70,7 @@ class StagedFile:
 
 @dataclass(frozen=True)
 class Staged:
-    """The rows of some windows, written but not committed.
+    """The rows of some windows, written but not committed; as a context manager it discards them at the block's end.
 
     Args:
         given: Windows whose files were passed to a commit; they stay, as its answer may be lost although it succeeded.
@@ -92,6 +94,12 @@ class Staged:
         if (delta := self.log.lake.delta(self.log.uri)) is not None:
             object.__setattr__(self, "barrier", barrier_of(delta))
             object.__setattr__(self, "foreign", foreign_columns(self.log, delta) if table.by_column else ())
+
+    def __enter__(self) -> Staged:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.discard()
 
     def write(self, rows: DataFrame, columns: Collection[str] | None = None) -> bool:
         """Writes rows with ``_window``, ``_kind`` and other columns of the log; returns whether there were any."""
@@ -135,15 +143,18 @@ class Staged:
 
     @property
     def _unset(self) -> Column:
-        if not self.foreign:
-            return F.col("_unset")
-        none, more = F.array().cast("array<string>"), F.array(*map(F.lit, self.foreign))
-        unset = F.array_union(F.coalesce("_unset", none), more)
-        return F.when(F.col("_kind").isin(*UPSERTS), unset).otherwise(F.col("_unset")).alias("_unset")
+        return leaving_unset(self.foreign).alias(UNSET) if self.foreign else F.col(UNSET)
 
     @property
     def _columns(self) -> list[str]:
         return [name for name in self.log.schema.names if name not in ("_window", "_kind")]
+
+
+def leaving_unset(columns: Collection[str]) -> Column:
+    """The log's column :data:`UNSET`, with further columns that the changes leave as they are."""
+    before = F.coalesce(UNSET, F.array().cast("array<string>"))
+    unset = F.array_union(before, F.array(*map(F.lit, columns)))
+    return F.when(F.col("_kind").isin(*UPSERTS), unset).otherwise(F.col(UNSET))
 
 
 def foreign_columns(log: ChangeLog, at: DeltaTable) -> list[str]:

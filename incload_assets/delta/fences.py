@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from pyspark.sql import SparkSession
 
 from incload_assets.delta.session import settings
+from incload_assets.platform.attempts import in_attempts
 from incload_assets.platform.errors import ConcurrentLoad
 from incload_assets.platform.lake import Lake
 
@@ -26,14 +27,17 @@ def move_fence(
 
     ``send`` commits only the fence, with the number passed to it, unless another commit came first.
     """
-    for _ in range(FENCES):
+
+    def moved() -> int | None:
         number = (lake.transaction_version(uri, app_id) or 0) + 1
         number += odd and number % 2 == 0
         send(number)
-        if lake.transaction_version(uri, app_id) == number:  # by this commit, or by a retry of it
-            return number
-    raise ConcurrentLoad(
+        by_this_commit_or_a_retry = lake.transaction_version(uri, app_id) == number
+        return number if by_this_commit_or_a_retry else None
+
+    lost = ConcurrentLoad(
         f"{table_name}: the fence {app_id} could not be moved in {FENCES} attempts",
         rule="a load moves a fence a bounded number of times",
         remedy="the load is tried again later",
     )
+    return in_attempts(FENCES, moved, lost)

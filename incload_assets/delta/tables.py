@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pyspark.sql.types as T
@@ -55,10 +55,8 @@ def ensure_table(
     spark: SparkSession,
     lake: Lake,
     uri: str,
-    schema: T.StructType,
-    partition_by: tuple[str, ...],
+    declared: Stored,
     table_name: str,
-    properties: Mapping[str, str] | None = None,
     *,
     whole: bool = False,
     beside: str | None = None,
@@ -70,9 +68,13 @@ def ensure_table(
     A change of schema or properties aborts every concurrent writer, so it is a commit of its own before any load.
 
     Args:
-        schema: The declared columns; columns that only the table has stay as they are.
-        properties: Those named ``incload.…`` describe the table's rows: a table with other values is refused, a table
+        spark: The session.
+        lake: The lake with the table.
+        uri: URI of the table.
+        declared: The declared columns, partition columns and properties. Columns that only the table has stay as they
+            are. Properties named ``incload.…`` describe the table's rows: a table with other values is refused, a table
             without them gets them. Delta's own properties are set.
+        table_name: The table's name for messages.
         whole: Whether rows are identified by their whole content, so that a column that only the table has is refused.
         beside: URI of another table, whose order of struct members a new table gets: hashes of content depend on it.
         rewrite: Rewrites the table where types are widened; None: its rows are overwritten by Delta.
@@ -80,18 +82,18 @@ def ensure_table(
     Raises:
         SchemaMismatch: As :func:`check_table`; the table's folder holds something else; or Delta refuses the rewrite.
     """
-    properties = properties or {}
+    schema, properties = declared.columns, declared.properties
     lake.forget_checksum(uri)
     delta = lake.delta(uri)
     if delta is None:
         twin = lake.delta(beside) if beside else None
-        ordered = _ordered_as(schema_of(twin), schema) if twin else schema
-        _create(spark, lake, uri, ordered, partition_by, properties)
+        new = replace(declared, columns=_ordered_as(schema_of(twin), schema)) if twin else declared
+        _create(spark, lake, uri, new)
         if (delta := lake.delta(uri)) is None:
-            _create_in_folder(spark, lake, uri, ordered, partition_by, table_name, properties)
+            _create_in_folder(spark, lake, uri, new, table_name)
             delta = lake.delta(uri)
         assert delta is not None
-    check_table(delta, schema, partition_by, table_name, properties, uri=uri, whole=whole, adaptation=adaptation)
+    check_table(delta, declared, table_name, uri=uri, whole=whole, adaptation=adaptation)
     overwrite = partial(_overwrite, spark, lake, uri, table_name)
     widened = _widen(uri, delta, schema, adaptation, rewrite or overwrite)
     added = _add_columns(spark, lake, uri, delta, schema)
@@ -107,17 +109,14 @@ def ensure_table(
 
 def check_table(
     delta: DeltaTable,
-    schema: T.StructType,
-    partition_by: tuple[str, ...],
+    declared: Stored,
     table_name: str,
-    properties: Mapping[str, str],
     *,
     uri: str,
     whole: bool = False,
     adaptation: Adaptation = Adaptation(),  # noqa: B008 - immutable
 ) -> None:
     """Raises SchemaMismatch if an existing table cannot be adapted, with arguments as in :func:`ensure_table`."""
-    declared = Stored(schema, partition_by, properties)
     found = stored_differences(stored_of(delta), declared, whole=whole, adaptation=adaptation)
     stopping = [one for one in found if one.stops]
     if stopping:
@@ -167,21 +166,13 @@ def _ordered_as(present: T.StructType, declared: T.StructType) -> T.StructType:
     return T.StructType(fields)
 
 
-def _create(
-    spark: SparkSession,
-    lake: Lake,
-    uri: str,
-    schema: T.StructType,
-    partition_by: tuple[str, ...],
-    properties: Mapping[str, str],
-) -> None:
-    statement = (
-        f"CREATE TABLE IF NOT EXISTS {lake.sql_name(uri)} ({', '.join(map(_column, schema.fields))}) USING delta"
-    )
-    if partition_by:
-        statement += f" PARTITIONED BY ({', '.join(map(quoted, partition_by))})"
-    if properties:
-        statement += f" TBLPROPERTIES ({_listed(properties)})"
+def _create(spark: SparkSession, lake: Lake, uri: str, declared: Stored) -> None:
+    columns = ", ".join(map(_column, declared.columns.fields))
+    statement = f"CREATE TABLE IF NOT EXISTS {lake.sql_name(uri)} ({columns}) USING delta"
+    if declared.partitioned_by:
+        statement += f" PARTITIONED BY ({', '.join(map(quoted, declared.partitioned_by))})"
+    if declared.properties:
+        statement += f" TBLPROPERTIES ({_listed(declared.properties)})"
     try:
         spark.sql(statement)
     except PySparkException as error:
@@ -189,16 +180,8 @@ def _create(
             raise
 
 
-def _create_in_folder(
-    spark: SparkSession,
-    lake: Lake,
-    uri: str,
-    schema: T.StructType,
-    partition_by: tuple[str, ...],
-    table_name: str,
-    properties: Mapping[str, str],
-) -> None:
-    """Creates a table whose folder is there already, because another writer is creating it, or was killed meanwhile.
+def _create_in_folder(spark: SparkSession, lake: Lake, uri: str, declared: Stored, table_name: str) -> None:
+    """Creates a table whose folder is there already: another writer is creating it, or was killed while it did.
 
     ``CREATE TABLE IF NOT EXISTS`` takes any folder with content for a table, or refuses it; an append does not. Delta
     takes only its own properties from an append.
@@ -212,10 +195,10 @@ def _create_in_folder(
             rule="a table has its folder for itself: a vacuum deletes all files that do not belong to the table",
             remedy="move them away, or give the table another name",
         )
-    own = {name: value for name, value in properties.items() if name.startswith("delta.")}
+    own = {name: value for name, value in declared.properties.items() if name.startswith("delta.")}
     try:
-        spark.createDataFrame([], schema).write.save(
-            lake.spark_uri(uri), format="delta", mode="append", partitionBy=list(partition_by), **own
+        spark.createDataFrame([], declared.columns).write.save(
+            lake.spark_uri(uri), format="delta", mode="append", partitionBy=list(declared.partitioned_by), **own
         )
     except PySparkException as error:
         if not lost_the_race(error):

@@ -33,6 +33,7 @@ from incload_assets.erasure.old_versions import Removed, remove_old_versions
 from incload_assets.erasure.person_search import Search, files_with_keys
 from incload_assets.ingest.erased import IS_ERASED, fingerprints_of_keys, marked_erased
 from incload_assets.ingest.erased_counts import counts_by_kind, without_erased_records
+from incload_assets.platform.attempts import in_attempts
 from incload_assets.platform.errors import ConcurrentLoad, IncrementalLoadError
 from incload_assets.platform.lake import SHADOW_FOLDER, Lake
 from incload_assets.platform.wording import several
@@ -173,7 +174,9 @@ class Eraser:
     def _barred(self, load: LoadContext) -> DenyList:
         """The deny list, with the keys of the person, once no landing can be committed that has not respected it."""
         raised = False
-        for _ in range(ATTEMPTS):
+
+        def barred() -> DenyList | None:
+            nonlocal raised
             listed = deny_list_of(self.lake, load.table)
             # a rejected row's key, too, as its delete may be a valid change
             rows = load.log.read(self.spark, load.log.open().version()).filter(F.col("_kind").isin(*CHANGES, REJECTED))
@@ -189,11 +192,14 @@ class Eraser:
                 return listed
             raise_barrier(self.spark, self.lake, load.log.uri)
             raised = True
-        raise ConcurrentLoad(
+            return None
+
+        lost = ConcurrentLoad(
             f"{load.table.name}: new keys of the {self.kind} were landed in each of {ATTEMPTS} attempts",
             rule="no landing can bring a person back once the erasure has begun",
             remedy="repeat the erasure",
         )
+        return in_attempts(ATTEMPTS, barred, lost)
 
     def _decided_rows(self, load: LoadContext, listed: DenyList) -> set[str]:
         """Identifiers of rows that people have decided about: the person's, and given to the person, even if gone."""

@@ -30,7 +30,8 @@ from incload_assets.ingest.erased_counts import MOST_KINDS, counts_by_kind, reco
 from incload_assets.load.apply import apply_changes
 from incload_assets.load.base_rows import base_window
 from incload_assets.load.range_fences import call_off_ingestions, call_off_merges, range_app_id
-from incload_assets.load.revision import ATTEMPTS, Revision, revise, revision
+from incload_assets.load.revision import ATTEMPTS, Revision, others_first, revise, revision
+from incload_assets.platform.attempts import in_attempts
 from incload_assets.platform.errors import ConcurrentLoad
 from incload_assets.platform.lake import data_files, files_in
 from incload_assets.platform.sql import col
@@ -74,16 +75,17 @@ def erase_rows(load: LoadContext, deny: DenyList) -> ErasedRows:
     since. Raises ConcurrentLoad if loads committed first in every attempt.
     """
     done = ErasedRows(rows=table_rows_found(load, deny))
-    for _ in range(ATTEMPTS):
+
+    def erased() -> dict[str, WindowRecord] | None:
+        nonlocal done
         found = rows_found(load, deny)
         records = load.log.records(load.log.open())
         due = sorted(found.keys() | {key for key, record in records.items() if record.erasing})
         for window in _windows(load, due):
             done += _erase_window(load, window, deny)
-        if not due:
-            break
-    else:
-        raise _others_first(load, "the log")
+        return None if due else records
+
+    records = in_attempts(ATTEMPTS, erased, _others_first(load, "the log"))
     _call_off_all_merges(load, records)
     _sweep(load, deny)
     return done
@@ -181,45 +183,47 @@ def _call_off_all_merges(load: LoadContext, records: Mapping[str, WindowRecord])
             least.setdefault(range_app_id(table, window), -1)  # only if there is one
     if table.write.whole:
         least = {f"{table.name}/*": max(least.values(), default=0)}
-    for _ in range(ATTEMPTS):
+
+    def moved() -> bool | None:
         delta = load.lake.delta(load.uri)
         assert delta is not None
         present = {fence: delta.transaction_version(fence) for fence in least}
-        moved = {
+        numbers = {
             fence: max(least[fence], number or 0) + 1
             for fence, number in present.items()
             if number is not None or least[fence] >= 0
         }
-        if load.lake.move_fences(delta, moved):
-            return
-    raise _others_first(load, "the table")
+        return load.lake.move_fences(delta, numbers) or None
+
+    in_attempts(ATTEMPTS, moved, _others_first(load, "the table"))
 
 
 def _sweep(load: LoadContext, deny: DenyList) -> None:
-    """Replaces rows of subjects that the table still has by what the log says of their keys.
+    in_attempts(ATTEMPTS, lambda: _swept(load, deny) or None, _others_first(load, "the table"))
+
+
+def _swept(load: LoadContext, deny: DenyList) -> bool:
+    """Replaces rows of subjects that the table still has by what the log says of their keys; whether there were none.
 
     Where rows have no keys, they are deleted: the log has neither them nor others in their place.
     """
     table = load.table
-    for _ in range(ATTEMPTS):
-        left = marked_erased(load.newest_rows(), table, deny).filter(F.col(IS_ERASED))
-        if not (count := left.count()):
-            return
-        names, records = table.write.marked(table.contract, table.changes), load.log.records(load.log.open())
-        if not names or not records:
-            load.info(f"{table.name}: deleted {several(count, 'row')} without an explanation in its log")
-            assert table.subject is not None
-            columns, note = [table.subject.by, *table.changes.keys], f"deleted erased rows, run {load.run_id}"
-            delete_rows(load.spark, load.lake.sql_name(load.uri), left, columns, note=note)
-            continue
-        load.info(
-            f"{table.name}: {several(count, 'row')} of the table no longer in its log; their keys are folded again"
-        )
-        # a base window only if there is no other
-        [window] = _windows(load, [max(records, key=lambda key: (not key.startswith(BASE), key))])
-        if _land_markers(load, window, records[window.key], left.select(*map(col, names)).distinct()):
-            _merge_and_strip(load, window, records[window.key])
-    raise _others_first(load, "the table")
+    left = marked_erased(load.newest_rows(), table, deny).filter(F.col(IS_ERASED))
+    if not (count := left.count()):
+        return True
+    names, records = table.write.marked(table.contract, table.changes), load.log.records(load.log.open())
+    if not names or not records:
+        load.info(f"{table.name}: deleted {several(count, 'row')} without an explanation in its log")
+        assert table.subject is not None
+        columns, note = [table.subject.by, *table.changes.keys], f"deleted erased rows, run {load.run_id}"
+        delete_rows(load.spark, load.lake.sql_name(load.uri), left, columns, note=note)
+        return False
+    load.info(f"{table.name}: {several(count, 'row')} of the table no longer in its log; their keys are folded again")
+    # a base window only if there is no other
+    [window] = _windows(load, [max(records, key=lambda key: (not key.startswith(BASE), key))])
+    if _land_markers(load, window, records[window.key], left.select(*map(col, names)).distinct()):
+        _merge_and_strip(load, window, records[window.key])
+    return False
 
 
 def _land_markers(load: LoadContext, window: Window, before: WindowRecord, keys: DataFrame) -> bool:
@@ -231,8 +235,4 @@ def _land_markers(load: LoadContext, window: Window, before: WindowRecord, keys:
 
 
 def _others_first(load: LoadContext, what: str) -> ConcurrentLoad:
-    return ConcurrentLoad(
-        f"{load.table.name}: other loads changed {what} first in each of {ATTEMPTS} attempts to erase rows",
-        rule="an erasure repeats a step a bounded number of times",
-        remedy=_REMEDY,
-    )
+    return others_first(f"{load.table.name}: other loads changed {what} first", "erase rows", _REMEDY)

@@ -40,15 +40,20 @@ from incload_assets.protection.protect import protected
 
 Guard = Callable[[LoadContext, Ingestion, Facts], None]
 """A check before the commit, which raises ``ContractViolation`` if the rows must not be ingested."""
-Land = Callable[..., bool]
-"""Brings staged rows into the log, as :func:`incload_assets.change_log.commit.commit` does."""
 
 
-def ingest(load: LoadContext, ingestion: Ingestion, guard: Guard, land: Land | None = None) -> bool:
+def ingest(load: LoadContext, ingestion: Ingestion, guard: Guard | None) -> bool:
     """Replaces a window of the log, with its window record, by the source's present content in one fenced commit.
 
-    If the source has only gained files, only these are added; see :mod:`incload_assets.ingest.gains`. Returns False if
-    another ingestion of the same window came first.
+    If the source has only gained files, only these are added; see :mod:`incload_assets.ingest.gains`.
+
+    Args:
+        load: The load's context.
+        ingestion: The window and its position.
+        guard: A check before the commit; None: whatever the rows are, they are ingested.
+
+    Returns:
+        Whether this ingestion was committed; False if another ingestion of the same window came first.
 
     Raises:
         ContractViolation: Too many rows were rejected; the log keeps its old rows.
@@ -56,24 +61,22 @@ def ingest(load: LoadContext, ingestion: Ingestion, guard: Guard, land: Land | N
         DeclarationError: The table's function does not fit its contract, or does not return one row for each row.
     """
     table, window = load.table, ingestion.window
-    land = land or commit
-    if (gain := gain_of(load, ingestion)) is not None and (
-        done := _ingest_gain(load, ingestion, gain, land)
-    ) is not None:
+    if (gain := gain_of(load, ingestion)) is not None and (done := _ingest_gain(load, ingestion, gain)) is not None:
         return done
     with staged_rows(load, {window: ingestion.position}) as (staged, found):
         facts = found[window.key]
-        table.source.check_skipped(table.name, window, facts.only_skipped)
-        check_threshold(staged.read(), table, window, facts.rows, facts.rejected)
+        if guard is not None:
+            table.source.check_skipped(table.name, window, facts.only_skipped)
+            check_threshold(staged.read(), table, window, facts.rows, facts.rejected)
         load.info(f"{table.name} {window.key}: read {several(facts.rows, 'row')}, {facts.rejected} to quarantine")
         for name in facts.unseen:
             load.info(
                 f"{table.name} {window.key}: no record has a value in {name!r}, which a condition of changes uses"
             )
-        return _commit(load, ingestion, staged, _with_former(load, ingestion, staged, facts, guard), land)
+        return _commit(load, ingestion, staged, _with_former(load, ingestion, staged, facts, guard))
 
 
-def _ingest_gain(load: LoadContext, ingestion: Ingestion, gain: Position, land: Land) -> bool | None:
+def _ingest_gain(load: LoadContext, ingestion: Ingestion, gain: Position) -> bool | None:
     """Adds what the source has gained; None after a problem, which the ingestion of the whole window then reports."""
     table, window, before = load.table, ingestion.window, ingestion.before
     assert before is not None
@@ -88,7 +91,7 @@ def _ingest_gain(load: LoadContext, ingestion: Ingestion, gain: Position, land: 
                 f"{table.name} {window.key}: read {new.rows} new rows beside {before.rows_read} ingested before, "
                 f"{new.rejected} to quarantine"
             )
-            return _commit(load, ingestion, staged, facts, land, base=before)
+            return _commit(load, ingestion, staged, facts, base=before)
     except SourceUnreadable:  # for example a missing column that the other files of the window have
         return None
 
@@ -98,7 +101,6 @@ def _commit(
     ingestion: Ingestion,
     staged: Staged,
     facts: Facts,
-    land: Land,
     *,
     base: WindowRecord | None = None,
 ) -> bool:
@@ -106,10 +108,10 @@ def _commit(
     number = next_number(ingestion.before, ingestion.fence)
     controls = {window.key: window_record_of(load, ingestion, facts, number)}
     note = f"ingested {window.key}, run {load.run_id}"
-    return land(load, staged, controls, ingestion_app_id(table, window), number, note=note, base=base)
+    return commit(load, staged, controls, ingestion_app_id(table, window), number, note=note, base=base)
 
 
-def _with_former(load: LoadContext, ingestion: Ingestion, staged: Staged, facts: Facts, guard: Guard) -> Facts:
+def _with_former(load: LoadContext, ingestion: Ingestion, staged: Staged, facts: Facts, guard: Guard | None) -> Facts:
     """Stages rows that depend on the window's old rows in the log: rows that stay, marks, and markers."""
     table, window, content = load.table, ingestion.window, staged.read()
     more: list[DataFrame] = []
@@ -123,7 +125,8 @@ def _with_former(load: LoadContext, ingestion: Ingestion, staged: Staged, facts:
         facts = replace(facts, extracts=extracts[window.key])
         if (marks := marks_of(content, table, extracts)) is not None:
             content, more = content.unionByName(marks, allowMissingColumns=True), [*more, marks]
-    guard(load, ingestion, facts)
+    if guard is not None:
+        guard(load, ingestion, facts)
     if former is not None and (markers := replaced_rows(load, ingestion, former, content)) is not None:
         more.append(markers)
     if not more or not staged.write(combined(partial(DataFrame.unionByName, allowMissingColumns=True), more)):
@@ -164,8 +167,7 @@ def _stage(
         F.count(F.lit(1)).alias("rows"),
         *(F.max(value.isNotNull()).alias(at) for at, value in fields_seen.items()),
     )
-    staged = Staged(load.log, load.spark, list(at_source))
-    held.callback(staged.discard)
+    staged = held.enter_context(Staged(load.log, load.spark, list(at_source)))
     with broken_condition_named(extracted, table, min(at_source)):
         corrections = corrections_of(load.lake, table, at_source)
         deny = deny_list_of(load.lake, table)  # after the barrier, which the staged rows have read

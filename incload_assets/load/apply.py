@@ -16,11 +16,10 @@ from incload_assets.platform.wording import several
 from incload_assets.writes.merge_into import is_merged
 from incload_assets.writes.overflow import overflow_named
 from incload_assets.writes.plan import PENDING, Merged, MergePlan
+from incload_assets.writes.scratch import merge_into_scratch
 from incload_assets.writes.strategy import strategy_of
 
 MERGES = 8
-Apply = Callable[[LoadContext, ReadView, MergePlan], Merged | None]
-"""Executes a plan, as :meth:`incload_assets.writes.strategy.Strategy.apply` does."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,6 @@ def apply_changes(
     of_range: bool = False,
     is_again: Callable[[ReadView], bool] = lambda _: False,
     is_quiet: Callable[[ReadView], bool] = lambda _: False,
-    apply: Apply | None = None,
 ) -> Applied:
     """Merges ingested windows until table and log agree.
 
@@ -61,7 +59,6 @@ def apply_changes(
             in full: a repeated load means doubt about the table, and the incremental fold trusts rows of the table that
             are newer than the changes.
         is_quiet: Whether a read view is known to be merged, so that it is only reconciled; by default it is not.
-        apply: Executes a plan; by default the table's write strategy does.
 
     Raises:
         ConcurrentLoad: Other loads committed first in every attempt.
@@ -70,6 +67,7 @@ def apply_changes(
     table = load.table
     where = f"{table.name} {windows[0].key}" + (f"..{windows[-1].key}" if len(windows) > 1 else "")
     total, committed, full, lost = {window.key: Merged() for window in windows}, False, False, 0
+    merge = strategy_of(table).apply if load.scratch is None else merge_into_scratch
     with ExitStack() as held:
         held.enter_context(duplicate_keys_named(load, where))
         held.enter_context(overflow_named(table, where))
@@ -93,7 +91,7 @@ def apply_changes(
                     plan = _plan(load, at, full, held)
             with load.phases.timed("merge"):
                 planned = _planned(plan, len(windows)) if len(windows) > 1 else {}
-                done = (apply or strategy_of(table).apply)(load, at, plan)
+                done = merge(load, at, plan)
             if done is None:
                 lost += 1
                 load.info(f"{where}: another load committed first, planning again")

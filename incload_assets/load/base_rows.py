@@ -145,8 +145,7 @@ def land(load: LoadContext, base: Base, key: str, files: pa.Table, number: int) 
         ConcurrentLoad: Another adoption of the table is running.
     """
     table = load.table
-    staged = Staged(load.log, load.spark, [key])
-    try:
+    with Staged(load.log, load.spark, [key]) as staged:
         changes = _changes(load, base, _rows(load, base, files)).withColumn("_window", F.lit(key))
         staged.write(changes)
         facts = facts_of(staged.read(), table, [base_window(key)])[key]
@@ -173,8 +172,6 @@ def land(load: LoadContext, base: Base, key: str, files: pa.Table, number: int) 
                 remedy=f"incload adopt {table.name} when the other has ended; it goes on where that stopped",
             )
         return record
-    finally:
-        staged.discard()
 
 
 def _rows(load: LoadContext, base: Base, files: pa.Table) -> DataFrame:

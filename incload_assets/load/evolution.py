@@ -1,13 +1,14 @@
 """The consequences of a declaration that differs from what the lake holds, for the next load, found without Spark."""
 
 from incload_assets.change_log.log import ChangeLog
+from incload_assets.change_log.staged import UNSET
 from incload_assets.change_log.window_records import ingested_windows
 from incload_assets.contract.adaptation import Difference, stored_differences
 from incload_assets.contract.differences import CODE, NEW_TABLE, put_together, renamed
 from incload_assets.declaration.contract_of import adaptation_of, stored_as
 from incload_assets.declaration.table import Table
 from incload_assets.delta.tables import stored_of
-from incload_assets.load.tables import UNSET, log_stored_as
+from incload_assets.load.tables import log_stored_as
 from incload_assets.platform.lake import Lake
 
 

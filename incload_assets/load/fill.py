@@ -8,7 +8,6 @@ columns alone. Otherwise the other columns are still what the former code made o
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
 from itertools import combinations
 
 import sqlglot
@@ -17,18 +16,16 @@ from sqlglot import exp
 
 from incload_assets.change_log.change import DELETE, REJECTED, TRUNCATE, UPSERTS
 from incload_assets.change_log.context import LoadContext
-from incload_assets.change_log.payloads import keeps_payload, payloads_read_at
+from incload_assets.change_log.payloads import keeps_payload
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.declare import version_without
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.ingest.facts import facts_of
-from incload_assets.ingest.quarantine import check_threshold
 from incload_assets.ingest.rescued import filled, is_fillable, rescued_in, uses_of
 from incload_assets.load.judgeable import can_be_judged
-from incload_assets.load.landing_again import check_count, present_landing, record_again, with_former
+from incload_assets.load.landing_again import facts_of_window, land_again, present_landing
 from incload_assets.load.load import LoadReport
-from incload_assets.load.placement import refuse_misplaced
 from incload_assets.load.replay import judged_again, unreplayable
 from incload_assets.load.revision import Revision, revise_and_merge
 from incload_assets.platform.errors import DeclarationError, SourceUnreadable, WindowCompacted
@@ -84,10 +81,7 @@ def fill_window(load: LoadContext, window: Window) -> LoadReport:
         >>> fill_window(load, window).merged.updated  # doctest: +SKIP
         25
     """
-    load = load.anew()
     refuse_unfillable(load.table)
-    with load.phases.timed("prepare"):
-        refuse_misplaced(load, [window])
     return revise_and_merge(load, window, _land, doing="fill")
 
 
@@ -119,25 +113,16 @@ def _land(revision: Revision) -> bool | None:
     staged.write(judged_again(load, window, again, filled(rows, table, names)), load.log.validated)
     staged.write(rejected.filter(~can_be_judged(table) & ~is_fillable(table)), load.log.validated)
     facts = facts_of(staged.read(), table, [window])[window.key]
-    gone = before.skipped + before.erased
-    check_count(table, window, before.rows_read - gone, facts.rows)
     is_present = before.code_version in _versions_without(table, names)
     version = table.code_version if is_present else before.code_version
     # with the present code the other columns are what they would be, so that only keys of filled rows lose a row
-    facts = with_former(revision, revision.ingestion(replace(before, code_version=version)), facts)
-    facts = replace(facts, rows=facts.rows + gone, skipped=before.skipped, erased=facts.erased + before.erased)
-    if facts.rejected > before.rejected:
-        check_threshold(staged.read(), table, window, facts.rows, facts.rejected)
+    facts = facts_of_window(revision, before, facts, judged=version)
     load.info(
         f"{table.name} {window.key}: filled {', '.join(names)} from rescued fields, {facts.rejected} of "
         f"{several(facts.rows, 'row')} in quarantine"
         + ("" if is_present else "; other columns are as former code made them")
     )
-    return revision.commit(
-        record_again(load, before, facts, version),
-        note=f"filled {window.key}",
-        read_at=payloads_read_at(load.log.open(), [window.key]),
-    )
+    return land_again(revision, before, facts, judged=version, note=f"filled {window.key}")
 
 
 def _refuse_other_uses(table: Table, window: Window, names: Collection[str], made: Sequence[str]) -> None:

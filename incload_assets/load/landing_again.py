@@ -9,7 +9,8 @@ from functools import partial
 
 from pyspark.sql import DataFrame
 
-from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.change import REJECTED
+from incload_assets.change_log.payloads import payloads_read_at
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
@@ -18,6 +19,7 @@ from incload_assets.ingest.carry_over import replaced_rows
 from incload_assets.ingest.facts import Facts, facts_of
 from incload_assets.ingest.full_extracts import extracts_of, marks_of
 from incload_assets.ingest.ingestion import Ingestion
+from incload_assets.ingest.quarantine import check_threshold
 from incload_assets.load.revision import Revision
 from incload_assets.platform.errors import DeclarationError, IncrementalLoadError
 from incload_assets.platform.sql import combined
@@ -47,14 +49,31 @@ def present_landing(revision: Revision, *, rule: str) -> WindowRecord:
     return before
 
 
-def with_former(revision: Revision, ingestion: Ingestion, facts: Facts) -> Facts:
-    """Stages what depends on the whole window: the marks of full extracts, and markers of keys that lost a row.
+def facts_of_window(revision: Revision, before: WindowRecord, facts: Facts, *, judged: str) -> Facts:
+    """The facts of a window of which all rows are staged, with what depends on the whole window staged as well.
 
     Args:
         revision: The attempt, with all rows of the window staged.
-        ingestion: The same as an ingestion.
+        before: The window's record.
         facts: The facts of the staged rows.
+        judged: The version of the code that has judged the rows that stay as they are.
+
+    Raises:
+        DeclarationError: The function is not row-wise.
+        ContractViolation: More rows are rejected than before, and too many.
     """
+    table, window = revision.load.table, revision.window
+    gone = before.skipped + before.erased + before.removed
+    check_count(table, window, before.rows_read - gone, facts.rows)
+    facts = _with_former(revision, revision.ingestion(replace(before, code_version=judged)), facts)
+    facts = replace(facts, rows=facts.rows + gone, skipped=before.skipped, erased=facts.erased + before.erased)
+    if facts.rejected > before.rejected:
+        check_threshold(revision.staged.read(), table, window, facts.rows, facts.rejected)
+    return facts
+
+
+def _with_former(revision: Revision, ingestion: Ingestion, facts: Facts) -> Facts:
+    """Stages the marks of full extracts, and markers of keys that lost a row."""
     load, staged, former = revision.load, revision.staged, revision.former
     table, key, content = load.table, ingestion.window.key, staged.read()
     more: list[DataFrame] = []
@@ -85,20 +104,27 @@ def check_count(table: Table, window: Window, expected: int, found: int) -> None
         )
 
 
-def record_again(load: LoadContext, before: WindowRecord, facts: Facts, code_version: str) -> WindowRecord:
-    """The window record of such a landing: of the same position.
+def land_again(
+    revision: Revision, before: WindowRecord, facts: Facts, *, judged: str, note: str, adds: bool = False
+) -> bool:
+    """Commits the staged rows as another landing of the same position; whether the log has them now.
 
     Args:
-        load: The load's context.
+        revision: The attempt.
         before: The window's record.
         facts: The facts of the window.
-        code_version: The version of the code that has judged all rows of the window.
+        judged: The version of the code that has judged all rows of the window.
+        note: The message of the commit.
+        adds: Whether the rows replace the rejected rows alone.
     """
-    return replace(
+    load, window = revision.load, revision.window
+    now = replace(
         before,
         former=before.landing,
-        code_version=code_version,
+        code_version=judged,
         run_id=load.run_id,
         landed_at=windows.now(),
         **facts.recorded,
     )
+    read_at = payloads_read_at(load.log.open(), [window.key])
+    return revision.commit(now, note=note, adds=adds, anew=[REJECTED] if adds else [], read_at=read_at)

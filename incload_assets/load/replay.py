@@ -19,19 +19,17 @@ from pyspark.sql import functions as F
 from incload_assets.change_log.change import DELETE, REJECTED, TRUNCATE, UPSERTS
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.decisions import corrected_at
-from incload_assets.change_log.payloads import keeps_payload, payloads_read_at
+from incload_assets.change_log.payloads import keeps_payload
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.ingest.condition_errors import broken_condition_named
 from incload_assets.ingest.corrections import corrections_of
 from incload_assets.ingest.facts import content_sum, facts_of
 from incload_assets.ingest.gains import content_with, validates_each_alone, with_before
-from incload_assets.ingest.quarantine import check_threshold
 from incload_assets.ingest.validate import validate
 from incload_assets.load.judgeable import can_be_judged, fields_of_payloads, records_of_payloads, refuse_expired
-from incload_assets.load.landing_again import check_count, present_landing, record_again, with_former
+from incload_assets.load.landing_again import check_count, facts_of_window, land_again, present_landing
 from incload_assets.load.load import LoadReport
-from incload_assets.load.placement import refuse_misplaced
 from incload_assets.load.revision import Revision, revise_and_merge
 from incload_assets.platform.errors import SourceUnreadable
 from incload_assets.platform.wording import several
@@ -76,9 +74,6 @@ def replay_window(load: LoadContext, window: Window) -> LoadReport:
         25
     """
     refuse_unreplayable(load.table)
-    load = load.anew()
-    with load.phases.timed("prepare"):
-        refuse_misplaced(load, [window])
     return revise_and_merge(load, window, _land, doing="replay")
 
 
@@ -111,23 +106,12 @@ def _land(revision: Revision) -> bool | None:
         check_count(table, window, before.rejected, facts.rows)
         facts = replace(with_before(load, others, facts), replaced=before.replaced)
     else:
-        gone = before.skipped + before.erased + before.removed
-        check_count(table, window, before.rows_read - gone, facts.rows)
-        facts = with_former(revision, revision.ingestion(before), facts)
-        facts = replace(facts, rows=facts.rows + gone, skipped=before.skipped, erased=facts.erased + before.erased)
-        if facts.rejected > before.rejected:
-            check_threshold(staged.read(), table, window, facts.rows, facts.rejected)
+        facts = facts_of_window(revision, before, facts, judged=before.code_version)
     passed = before.rejected - facts.rejected
     load.info(f"{table.name} {window.key}: judged {several(before.rejected, 'rejected row')} again, {passed} pass")
     judged_all = before.rows_read == before.rejected
     version = table.code_version if judged_all else before.code_version
-    return revision.commit(
-        record_again(load, before, facts, version),
-        note=f"replayed {window.key}",
-        adds=alone,
-        anew=[REJECTED] if alone else [],
-        read_at=payloads_read_at(load.log.open(), [window.key]),
-    )
+    return land_again(revision, before, facts, judged=version, note=f"replayed {window.key}", adds=alone)
 
 
 def _counted(rejected: DataFrame, table: Table) -> tuple[int, int]:

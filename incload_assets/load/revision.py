@@ -24,8 +24,10 @@ from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id, next_nu
 from incload_assets.load.apply import apply_changes
 from incload_assets.load.compacted import hold_off
 from incload_assets.load.load import LoadReport, report_of
+from incload_assets.load.placement import refuse_misplaced
 from incload_assets.load.range_fences import call_off_ingestions, call_off_merges
 from incload_assets.load.tables import ensure_tables
+from incload_assets.platform.attempts import in_attempts
 from incload_assets.platform.errors import ConcurrentLoad
 from incload_assets.writes.merge_into import app_id
 
@@ -114,28 +116,31 @@ Attempt = Callable[[Revision], bool | None]
 @contextmanager
 def revision(load: LoadContext, window: Window, *, held_off: bool = False) -> Iterator[Revision]:
     """One attempt; rows that it has staged and not committed are removed at the block's end."""
-    staged = Staged(load.log, load.spark, [window.key])
-    try:
+    with Staged(load.log, load.spark, [window.key]) as staged:
         at = load.log.open()
         before = window_records_of(at, only=[window.key]).get(window.key)
         fence = at.transaction_version(ingestion_app_id(load.table, window)) or 0
         yield Revision(load, window, at, before, fence, staged, held_off)
-    finally:
-        staged.discard()
 
 
-def revise_and_merge(load: LoadContext, window: Window, attempt: Attempt, *, doing: str) -> LoadReport:
+def revise_and_merge(
+    load: LoadContext, window: Window, attempt: Attempt, *, doing: str, even_misplaced: bool = False
+) -> LoadReport:
     """Revises a window, merges it in full, and reconciles.
 
     In full, because a revision that was killed before its merge is repeated by one that may find nothing to commit.
 
     Args:
-        load: The load's context.
+        load: The run's load context.
         window: The window.
         attempt: As for :func:`revise`.
         doing: As for :func:`revise`.
+        even_misplaced: Whether it is revised although the declaration now assigns its rows to other windows.
     """
+    load = load.anew()
     with load.phases.timed("prepare"):
+        if not even_misplaced:
+            refuse_misplaced(load, [window])
         ensure_tables(load)
         call_off_ingestions(load, window)
 
@@ -165,16 +170,24 @@ def revise(load: LoadContext, window: Window, attempt: Attempt, *, doing: str, r
         ConcurrentLoad: Other loads committed first in every attempt.
     """
     held_off = False
-    for _ in range(ATTEMPTS):
+
+    def revised() -> bool | None:
+        nonlocal held_off
         with revision(load, window, held_off=held_off) as this:
             done = attempt(this)
-        if done is None or done:
-            return bool(done)
-        if this.waits_for_removals:
+        if done is False and this.waits_for_removals:
             hold_off(load)
             held_off = True  # the next attempt starts from the log after any removal
-    raise ConcurrentLoad(
-        f"{load.table.name} {window.key}: other loads landed first in each of {ATTEMPTS} attempts to {doing}",
+        return None if done is False else bool(done)
+
+    problem = f"{load.table.name} {window.key}: other loads landed first"
+    return in_attempts(ATTEMPTS, revised, others_first(problem, doing, remedy))
+
+
+def others_first(problem: str, doing: str, remedy: str = "") -> ConcurrentLoad:
+    """The error of a revision that other loads came before in every attempt."""
+    return ConcurrentLoad(
+        f"{problem} in each of {ATTEMPTS} attempts to {doing}",
         rule="what is to be replaced is what was read; an attempt is repeated a bounded number of times",
         remedy=remedy or "try again; if the source changes all the time, pause the table first",
     )

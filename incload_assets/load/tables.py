@@ -3,50 +3,41 @@
 Where a contract has a new column, earlier changes in the log are marked as leaving it unset.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 
 import pyspark.sql.types as T
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
-from incload_assets.change_log.change import UPSERTS
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.rewrite import rewrite_log
+from incload_assets.change_log.staged import UNSET, leaving_unset
 from incload_assets.contract.adaptation import Stored
 from incload_assets.declaration.contract_of import WINDOWS, adaptation_of, stored_as
-from incload_assets.delta.tables import Adapted, as_wider, ensure_table, schema_of
+from incload_assets.delta.tables import Adapted, Rewrite, as_wider, ensure_table, schema_of
 from incload_assets.load.closing import refuse_unfinished
 from incload_assets.load.placement import refuse_foreign
 from incload_assets.platform.errors import ConcurrentLoad, IncrementalLoadError
 from incload_assets.progress.audit import AuditEntry, record
 
-UNSET = "_unset"
-"""The log's column with the names of the columns that a change leaves as they are."""
-Ensure = Callable[..., Adapted]
-"""Makes a table be as declared, as :func:`incload_assets.delta.tables.ensure_table` does."""
 
-
-def ensure_tables(load: LoadContext, ensure: Ensure | None = None) -> None:
-    """Creates table and log, or adapts them to the declaration; ``ensure``, if given, is called in place of that.
+def ensure_tables(load: LoadContext) -> None:
+    """Creates table and log, or adapts them to the declaration.
 
     Raises:
         SchemaMismatch: They do not fit the declaration and cannot be adapted, the table is somebody else's, or former
             partitions cannot be closed yet.
     """
     refuse_foreign(load)
-    of_table, of_log = adapt_tables(load, ensure)
-    if (of_table.all or of_log.all) and ensure is None:
+    of_table, of_log = adapt_tables(load)
+    if of_table.all or of_log.all:
         _audit(load, of_table, of_log)
 
 
-def adapt_tables(load: LoadContext, ensure: Ensure | None = None) -> tuple[Adapted, Adapted]:
+def adapt_tables(load: LoadContext) -> tuple[Adapted, Adapted]:
     """Creates table and log, or adapts them to the declaration, whoever has made the table.
-
-    Args:
-        load: The load's context.
-        ensure: As for :func:`ensure_tables`.
 
     Returns:
         What an existing table got, and what an existing log got.
@@ -55,29 +46,17 @@ def adapt_tables(load: LoadContext, ensure: Ensure | None = None) -> tuple[Adapt
         SchemaMismatch: They do not fit the declaration and cannot be adapted.
     """
     refuse_unfinished(load)
-    table, stored, make = load.table, stored_as(load.table), ensure or ensure_table
-    whole, by = table.write.is_content(table.changes), stored.partitioned_by
-    added = make(
-        load.spark,
-        load.lake,
-        load.uri,
-        stored.columns,
-        by,
-        table.name,
-        stored.properties,
-        whole=whole,
-        beside=load.log.uri,
-        adaptation=adaptation_of(table),
-    )
-    return added, ensure_log(load, ensure)
+    table = load.table
+    whole = table.write.is_content(table.changes)
+    added = _ensure(load, load.uri, stored_as(table), whole=whole, beside=load.log.uri)
+    return added, ensure_log(load)
 
 
-def ensure_log(load: LoadContext, ensure: Ensure | None = None, more: Mapping[str, str] | None = None) -> Adapted:
+def ensure_log(load: LoadContext, more: Mapping[str, str] | None = None) -> Adapted:
     """Creates the log, or adapts it to the declaration.
 
     Args:
         load: The load's context.
-        ensure: As for :func:`ensure_tables`.
         more: Further table properties that a new log begins with.
 
     Returns:
@@ -89,27 +68,27 @@ def ensure_log(load: LoadContext, ensure: Ensure | None = None, more: Mapping[st
     refuse_unfinished(load)
     log = load.log
     stored = log_stored_as(log)
-    properties = {**stored.properties, **(more or {})}
-    unset = leave_unset(load) if ensure is None else []
-    by, make = stored.partitioned_by, ensure or ensure_table
+    unset = leave_unset(load)
 
     def widen(at: DeltaTable, columns: T.StructType) -> None:
         here = schema_of(at)
         rewrite_log(load, at, lambda rows: as_wider(rows, here, columns), columns=columns, note="wider types")
 
-    added = make(
-        load.spark,
-        load.lake,
-        log.uri,
-        stored.columns,
-        by,
-        load.table.name,
-        properties,
-        beside=load.uri,
-        adaptation=adaptation_of(load.table),
-        rewrite=widen,
-    )
+    stored = replace(stored, properties={**stored.properties, **(more or {})})
+    added = _ensure(load, log.uri, stored, beside=load.uri, rewrite=widen)
     return Adapted((*unset, *added.added), added.widened)
+
+
+def _ensure(
+    load: LoadContext, uri: str, stored: Stored, *, whole: bool = False, beside: str, rewrite: Rewrite | None = None
+) -> Adapted:
+    """Makes a table be as declared, see :func:`incload_assets.delta.tables.ensure_table`; in a scratch, checks it."""
+    name, adaptation = load.table.name, adaptation_of(load.table)
+    if load.scratch is not None:
+        return load.scratch.ensure(uri, stored, name, whole=whole, adaptation=adaptation)
+    return ensure_table(
+        load.spark, load.lake, uri, stored, name, whole=whole, beside=beside, adaptation=adaptation, rewrite=rewrite
+    )
 
 
 def log_stored_as(log: ChangeLog) -> Stored:
@@ -146,18 +125,16 @@ def leave_unset(load: LoadContext) -> list[str]:
         ConcurrentLoad: Another load committed to the log meanwhile.
     """
     log, table = load.log, load.table
-    if not table.by_column or (delta := load.lake.delta(log.uri)) is None:
+    if load.scratch is not None or not table.by_column or (delta := load.lake.delta(log.uri)) is None:
         return []
     here = schema_of(delta)
     added = [name for name in table.columns if name not in here.names]
     if not added or UNSET not in here.names:  # a log without this column has only changes that set all columns
         return []
-    unset = F.array_union(F.coalesce(UNSET, F.array().cast("array<string>")), F.array(*map(F.lit, added)))
-
     columns = T.StructType([*here.fields, *(log.schema[name] for name in added)])
 
     def marked(rows: DataFrame) -> DataFrame:
-        return rows.withColumn(UNSET, F.when(F.col("_kind").isin(*UPSERTS), unset).otherwise(F.col(UNSET)))
+        return rows.withColumn(UNSET, leaving_unset(added))
 
     # alone, as a change that is added meanwhile would not be marked
     if not rewrite_log(load, delta, marked, columns=columns, alone=True, note=f"unset: {', '.join(added)}"):

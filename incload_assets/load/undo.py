@@ -45,7 +45,7 @@ def undo_window(load: LoadContext, window: Window, undo: Undo) -> LoadReport:
         ConcurrentLoad: Other loads committed first in every attempt.
         IncrementalLoadError: Any error of the merge.
     """
-    return revise_and_merge(load.anew(), window, lambda revision: _return(revision, undo), doing="undo")
+    return revise_and_merge(load, window, lambda revision: _return(revision, undo), doing="undo", even_misplaced=True)
 
 
 def _return(revision: Revision, undo: Undo) -> bool | None:

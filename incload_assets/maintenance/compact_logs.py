@@ -36,7 +36,7 @@ from incload_assets.delta.fences import fenced
 from incload_assets.delta.tables import lost_the_race
 from incload_assets.load.compacted import compaction_app_id
 from incload_assets.load.tables import ensure_log
-from incload_assets.maintenance.jobs import MaintenanceJob
+from incload_assets.maintenance.jobs import MaintenanceJob, load_in
 from incload_assets.platform.errors import ConcurrentLoad
 from incload_assets.platform.sql import literal
 from incload_assets.platform.wording import several
@@ -178,13 +178,12 @@ def _remove(load: LoadContext, version: int, rest: Mapping[Window, WindowRecord]
             return sum(before.values()), 0
         others = rows.filter(~F.col("_kind").isin(*CHANGES, CONTROL))
         content = decisive.unionByName(others).filter(F.col("_window").isin(*controls))
-        staged = Staged(log, load.spark, list(controls))
-        staged.write(content)
-        note = f"compacted {min(controls)}..{max(controls)}, run {load.run_id}"
-        read_at = payloads_read_at(log.open(), controls)
-        done = commit(load, staged, controls, compaction_app_id(table), number, note=note, keep=False, read_at=read_at)
-        if not done:
-            raise _overtaken(table)
+        note, fence = f"compacted {min(controls)}..{max(controls)}, run {load.run_id}", compaction_app_id(table)
+        with Staged(log, load.spark, list(controls)) as staged:
+            staged.write(content)
+            read_at = payloads_read_at(log.open(), controls)
+            if not commit(load, staged, controls, fence, number, note=note, keep=False, read_at=read_at):
+                raise _overtaken(table)
         return sum(before.values()), sum(gone.values())
 
 
@@ -228,8 +227,7 @@ def at_rest_in(instance: dg.DagsterInstance, table: Table, run_id: str = "") -> 
 def _compact(context: dg.OpExecutionContext, table: Table) -> Compaction:
     assert table.log_retention is not None
     older_than = windows.now() - table.log_retention
-    with context.resources.spark.session(table.name) as spark:
-        loads = LoadContext(spark, table, context.resources.lake, context.run.run_id, context.log.info)
+    with load_in(context, table) as loads:
         if loads.log.version() is None:
             return Compaction()
         ensure_log(loads)

@@ -41,7 +41,7 @@ from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
 from incload_assets.delta.counts import Counts
 from incload_assets.delta.data_files import MAX_FILES, MAX_PARTITIONS, parquet_files
-from incload_assets.maintenance.jobs import MaintenanceJob
+from incload_assets.maintenance.jobs import MaintenanceJob, load_in
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.lake import bytes_of, data_files
 from incload_assets.platform.settings import current_settings
@@ -177,8 +177,7 @@ def _expire(load: LoadContext, kind: str, old: Sequence[OldFile], keys: Sequence
     due, others = here.filter(is_old), here.filter(~is_old)
     if due.num_rows != len(old):
         return PayloadsExpired(busy=len(keys))
-    staged = Staged(load.log, load.spark, keys)
-    try:
+    with Staged(load.log, load.spark, keys) as staged:
         rows = _emptied(load, at, due, keys)
         staged.write(rows, rows.columns)
         _check_count(load.table, sum(file.rows for file in old), sum(file.rows for file in staged.files))
@@ -195,8 +194,6 @@ def _expire(load: LoadContext, kind: str, old: Sequence[OldFile], keys: Sequence
             return PayloadsExpired(busy=len(keys))
         after = sum(file.size for file in staged.files)
         return PayloadsExpired(len(keys), sum(file.payloads for file in old), due.num_rows, bytes_of(due), after)
-    finally:
-        staged.discard()
 
 
 def _emptied(load: LoadContext, log: DeltaTable, due: pa.Table, keys: Sequence[str]) -> DataFrame:
@@ -252,8 +249,7 @@ def _check_count(table: Table, expected: int, written: int) -> None:
 def _work(context: dg.OpExecutionContext, table: Table) -> dict[str, dg.MetadataValue]:
     assert table.quarantine_retention is not None
     older_than = windows.now() - table.quarantine_retention
-    with context.resources.spark.session(table.name) as spark:
-        load = LoadContext(spark, table, context.resources.lake, context.run.run_id, context.log.info)
+    with load_in(context, table) as load:
         done = expire_payloads(load, older_than)
     return {
         "payloads_removed": dg.MetadataValue.int(done.rows),

@@ -1,11 +1,14 @@
-"""Maintenance jobs, which process all tables at night, one after the other."""
+"""Jobs about tables: maintenance, which processes all of them at night, and commands about one that a person names."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar, get_type_hints
 
 import dagster as dg
 from pydantic import Field
 
+from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.table import Table, every_table
 from incload_assets.load.faults import Faults
 from incload_assets.platform.dagster_private import UnresolvedAssetJobDefinition
@@ -30,6 +33,60 @@ class ChosenByHand(Chosen):
         f"the tables' names once more, with a comma and a space between, or {ALL!r}; not by a schedule, nor where the "
         "job removes nothing for good"
     )
+
+
+class OneTable(dg.Config):
+    """The table that a job is about."""
+
+    table: str = Field(description="Name of the table.")
+
+
+C = TypeVar("C", bound=OneTable)
+JobOf = Callable[[Iterable[Table]], dg.JobDefinition]
+"""Makes a job of all incremental tables."""
+
+
+def table_job(
+    name: str, step: str, tags: Mapping[str, str] = UPKEEP
+) -> Callable[[Callable[[dg.OpExecutionContext, Table, C], None]], JobOf]:
+    """A job about one table that a person names: a command, from the Dagster UI.
+
+    It decorates what the job does with its step, the table and its configuration; the docstring describes the job.
+
+    Args:
+        name: Name of the job.
+        step: Name of its only step.
+        tags: Tags of its runs.
+    """
+
+    def job_of(work: Callable[[dg.OpExecutionContext, Table, C], None]) -> JobOf:
+        kind = get_type_hints(work)["config"]
+
+        def definition(tables: Iterable[Table]) -> dg.JobDefinition:
+            by_name = {table.name: table for table in tables}
+
+            @dg.op(name=step, config_schema=kind.to_config_schema(), required_resource_keys={"spark", "lake"})
+            def only(context: dg.OpExecutionContext) -> None:
+                config = kind(**context.op_config)
+                [table] = named(by_name, config.table)
+                work(context, table, config)
+
+            @dg.job(name=name, description=work.__doc__, tags=tags)
+            def job() -> None:
+                only()
+
+            return job
+
+        return definition
+
+    return job_of
+
+
+@contextmanager
+def load_in(context: dg.OpExecutionContext, table: Table) -> Iterator[LoadContext]:
+    """The load context of a step about a table."""
+    with context.resources.spark.session(table.name) as spark:
+        yield LoadContext(spark, table, context.resources.lake, context.run.run_id, context.log.info)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,6 +22,7 @@ from pyspark.sql import functions as F
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
 from incload_assets.delta.tables import lost_the_race
+from incload_assets.platform.attempts import in_attempts
 from incload_assets.platform.errors import ConcurrentLoad, SourceUnreadable
 from incload_assets.platform.lake import ERASED_FOLDER, Lake
 from incload_assets.platform.lake_rows import rows_where
@@ -107,7 +108,8 @@ def refuse_other_keys(fingerprints: Iterable[str], what: str) -> None:
 def deny(lake: Lake, scope: str, fingerprints: Collection[str]) -> bool:
     """Adds fingerprints to the deny list; returns whether there were new ones, raises ConcurrentLoad."""
     uri = erased_uri(lake)
-    for _ in range(ATTEMPTS):
+
+    def denied() -> bool | None:
         delta = lake.delta(uri)
         number, known = 0, set[str]()
         if delta is not None:
@@ -117,13 +119,14 @@ def deny(lake: Lake, scope: str, fingerprints: Collection[str]) -> bool:
         rows = [{"at": windows.now(), "scope": scope, "fingerprint": one} for one in sorted(set(fingerprints) - known)]
         if not rows:
             return False
-        if lake.append(uri, pa.Table.from_pylist(rows, _SCHEMA), WRITER, number + 1):
-            return True
-    raise ConcurrentLoad(
+        return lake.append(uri, pa.Table.from_pylist(rows, _SCHEMA), WRITER, number + 1) or None
+
+    lost = ConcurrentLoad(
         f"the deny list in {uri} was written by others in each of {ATTEMPTS} attempts",
         rule="erasures are written one after another",
         remedy="try again",
     )
+    return in_attempts(ATTEMPTS, denied, lost)
 
 
 def erased_uri(lake: Lake) -> str:
@@ -138,7 +141,8 @@ def barrier_of(delta: DeltaTable) -> int:
 
 def raise_barrier(spark: SparkSession, lake: Lake, uri: str) -> int:
     """Raises the barrier of a table or log by a commit of its own; returns its number, or raises ConcurrentLoad."""
-    for _ in range(ATTEMPTS):
+
+    def raised() -> int | None:
         delta = lake.delta(uri)
         assert delta is not None
         number = barrier_of(delta) + 1
@@ -147,10 +151,12 @@ def raise_barrier(spark: SparkSession, lake: Lake, uri: str) -> int:
         except PySparkException as error:
             if not lost_the_race(error):
                 raise
-        else:
-            return number
-    raise ConcurrentLoad(
+            return None
+        return number
+
+    lost = ConcurrentLoad(
         f"the properties of {uri} were changed by others in each of {ATTEMPTS} attempts",
         rule="an erasure raises the barrier of each table and log that it concerns",
         remedy="run the erasure again",
     )
+    return in_attempts(ATTEMPTS, raised, lost)

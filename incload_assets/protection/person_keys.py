@@ -20,7 +20,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from incload_assets.contract.adaptation import Stored
 from incload_assets.delta.tables import ensure_table, lost_the_race
+from incload_assets.platform.attempts import in_attempts
 from incload_assets.platform.errors import ConcurrentLoad, SourceUnreadable
 from incload_assets.platform.lake import PERSON_KEYS_FOLDER, SHADOW_FOLDER, Lake, data_files
 from incload_assets.platform.lake_rows import rows_where
@@ -85,15 +87,17 @@ def keys_of_persons(lake: Lake, kind: str, persons: DataFrame, deny: DenyList, *
 def forget_persons(lake: Lake, kind: str, fingerprints: Collection[str]) -> int:
     """Deletes the keys of persons, but not yet the files that have them; returns how many."""
     listed = ", ".join(literal(one) for one in sorted(fingerprints))
-    for _ in range(ATTEMPTS):
+
+    def forgotten() -> int | None:
         if (delta := store_of(lake)) is None:
             return 0
         try:
             done = delta.delete(f"kind = {literal(kind)} AND fingerprint IN ({listed})")
         except CommitFailedError:
-            continue
+            return None
         return int(done["num_deleted_rows"])
-    raise _others_first(lake)
+
+    return in_attempts(ATTEMPTS, forgotten, _others_first(lake))
 
 
 def stored_keys(spark: SparkSession, lake: Lake, kind: str, parts: Collection[str] | None = None) -> DataFrame:
@@ -158,16 +162,17 @@ def _own_uri(lake: Lake) -> str:
 
 def _create_missing(spark: SparkSession, lake: Lake, kind: str, wanted: DataFrame, parts: Collection[str]) -> None:
     uri = person_keys_uri(lake)
-    ensure_table(spark, lake, uri, _SCHEMA, (_PART,), "keys of persons")
+    ensure_table(spark, lake, uri, Stored(_SCHEMA, (_PART,)), "keys of persons")
     if uri != _own_uri(lake):
         store = lake.delta(uri)
         assert store is not None
-        place = {_ELSEWHERE: str(store.metadata().id)}
-        ensure_table(spark, lake, _own_uri(lake), _SCHEMA, (_PART,), "the place of keys of persons", place)
-    for _ in range(ATTEMPTS):
+        place = Stored(_SCHEMA, (_PART,), {_ELSEWHERE: str(store.metadata().id)})
+        ensure_table(spark, lake, _own_uri(lake), place, "the place of keys of persons")
+
+    def created() -> bool | None:
         missing = wanted.join(stored_keys(spark, lake, kind, parts), PERSON, "left_anti")
         if not missing.head(1):
-            return
+            return True
         new = missing.select(
             F.lit(kind).alias("kind"),
             F.col(PERSON).alias("fingerprint"),
@@ -180,7 +185,9 @@ def _create_missing(spark: SparkSession, lake: Lake, kind: str, wanted: DataFram
         except PySparkException as error:
             if not lost_the_race(error):
                 raise
-    raise _others_first(lake)
+        return None  # of two that create a key, both look again
+
+    in_attempts(ATTEMPTS, created, _others_first(lake))
 
 
 def _random(different: Column, draws: int) -> Column:

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
-from incload_assets.maintenance.jobs import Chosen
+from incload_assets.maintenance.jobs import Chosen, OneTable, table_job
 from incload_assets.platform.wording import several
 from incload_assets.progress.audit import actor_of
 from incload_assets.progress.confirmed import named
@@ -16,19 +16,34 @@ from incload_assets.progress.run_tags import LOADS_NOTHING, UPKEEP
 from incload_assets.restore.doctor import examine
 
 
-class PauseConfig(dg.Config):
+class PauseConfig(OneTable):
     """The table to pause, until when and why."""
 
-    table: str = Field(description="Name of the table.")
     until: str = Field(description="A time such as 2026-01-06T12:00, in UTC, or a duration such as 2h.")
     because: str = Field(description="Why; everybody sees it.")
 
 
-class ResumeConfig(dg.Config):
+class ResumeConfig(OneTable):
     """The table to resume."""
 
-    table: str = Field(description="Name of the table.")
     because: str = Field(default="", description="Why.")
+
+
+# this and the next wait for no place of upkeep, which a nightly job may have for hours
+@table_job("pause_table", "pause_one", LOADS_NOTHING)
+def pause_job(context: dg.OpExecutionContext, table: Table, config: PauseConfig) -> None:
+    """Stops the loads of a table for a time; detection and checks go on."""
+    until, who = parse_until(config.until, now()), actor_of(context.run)
+    made = pause(context.resources.lake, table.name, until, config.because, actor=who, run_id=context.run_id)
+    context.log.info(f"{table.name} is {made}")
+
+
+@table_job("resume_table", "resume_one", LOADS_NOTHING)
+def resume_job(context: dg.OpExecutionContext, table: Table, config: ResumeConfig) -> None:
+    """Ends the pause of a table."""
+    who = actor_of(context.run)
+    ended = resume(context.resources.lake, table.name, config.because, actor=who, run_id=context.run_id)
+    context.log.info(f"{table.name} is loaded again; it was {ended}")
 
 
 def care_jobs(tables: Iterable[Table]) -> list[dg.JobDefinition]:
@@ -51,31 +66,8 @@ def care_jobs(tables: Iterable[Table]) -> list[dg.JobDefinition]:
         if found:
             raise dg.Failure(f"{several(len(found), 'disagreement')}, see the log", allow_retries=False)
 
-    @dg.op(required_resource_keys={"lake"})
-    def pause_one(context: dg.OpExecutionContext, config: PauseConfig) -> None:
-        [table] = named(by_name, config.table)
-        until, who = parse_until(config.until, now()), actor_of(context.run)
-        made = pause(context.resources.lake, table.name, until, config.because, actor=who, run_id=context.run_id)
-        context.log.info(f"{table.name} is {made}")
-
-    @dg.op(required_resource_keys={"lake"})
-    def resume_one(context: dg.OpExecutionContext, config: ResumeConfig) -> None:
-        [table] = named(by_name, config.table)
-        who = actor_of(context.run)
-        ended = resume(context.resources.lake, table.name, config.because, actor=who, run_id=context.run_id)
-        context.log.info(f"{table.name} is loaded again; it was {ended}")
-
     @dg.job(description="Finds where Dagster, logs, tables and lake contradict each other.", tags=UPKEEP)
     def doctor() -> None:
         examine_each()
 
-    # these wait for no place of upkeep, which a nightly job may have for hours
-    @dg.job(description="Stops the loads of a table for a time; detection and checks go on.", tags=LOADS_NOTHING)
-    def pause_table() -> None:
-        pause_one()
-
-    @dg.job(description="Ends the pause of a table.", tags=LOADS_NOTHING)
-    def resume_table() -> None:
-        resume_one()
-
-    return [doctor, pause_table, resume_table]
+    return [doctor, pause_job(by_name.values()), resume_job(by_name.values())]

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from incload_assets.declaration import window as windows
+from incload_assets.platform.attempts import in_attempts
 from incload_assets.platform.errors import SourceUnavailable
 from incload_assets.platform.lake import Lake
 
@@ -74,7 +75,8 @@ class WindowBounds:
             SourceUnavailable: Other processes kept writing bounds in between.
         """
         wanted = {instant.astimezone(UTC) for instant in instants}
-        for _ in range(ATTEMPTS):
+
+        def found() -> dict[datetime, Bound] | None:
             rows, number = self._read()
             known, chosen = _bounds(rows), dict[datetime, Bound]()
             if missing := sorted(wanted - known.keys()):
@@ -82,11 +84,14 @@ class WindowBounds:
             if not chosen or self._write(chosen, number + 1, rows):
                 merged = {**known, **chosen}
                 return {instant: merged[instant] for instant in sorted(wanted) if instant in merged}
-        raise SourceUnavailable(
+            return None
+
+        lost = SourceUnavailable(
             f"{self._table}: other processes wrote window bounds during each of {ATTEMPTS} attempts to write them",
             rule="window bounds are written by one process at a time",
             remedy="none: the load is retried",
         )
+        return in_attempts(ATTEMPTS, found, lost)
 
     def _read(self) -> tuple[list[dict[str, Any]], int]:
         """All rows, and the number of the latest commit; 0 if there is none."""

@@ -9,19 +9,22 @@ import pyspark.sql.types as T
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.scratch import Change
 from incload_assets.contract.contract import MASK
 from incload_assets.contract.conversion import as_text
 from incload_assets.declaration.layout import laid_out_by
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
-from incload_assets.platform.lake import bytes_of, data_files, files_in
+from incload_assets.platform.lake import Lake, bytes_of, data_files, files_in
 from incload_assets.platform.sql import any_of, col
 from incload_assets.progress.progress import windows_to_look_at
 from incload_assets.sources.upstream.delta_files import DeltaFiles
 from incload_assets.sources.upstream.state import UpstreamState
 from incload_assets.sources.upstream.tables import Tables
 from incload_assets.what_if.planned import Basis, Follower, Sample, WindowPlan, digest, log_digest, table_digest
-from incload_assets.what_if.preview import OWN, Change, Preview, PreviewContext
+from incload_assets.what_if.preview import Preview
+from incload_assets.writes.scratch import DOES
 
 SAMPLES = 5
 """Most rows shown before and after."""
@@ -41,17 +44,17 @@ def window_plan(found: Preview, tables: Sequence[Table], *, values: bool) -> Win
         tables: All tables, among them those derived from this one.
         values: Whether the samples show values; personal ones stay masked.
     """
-    load, report = found.load, found.report
-    merged, evidence = report.merged, report.evidence
-    facts = [_facts(load, change) for change in found.changes]
+    load, report, changes = found.load, found.report, found.scratch.merged.changes
+    merged, evidence, hold = report.merged, report.evidence, report.control.hold
+    facts = [_facts(load, change) for change in changes]
     changed = [fact for fact in facts if fact["keys"]]
-    files = _near_files(load, found)
+    files = _near_files(found)
     places: set[str] | None = set()
     for fact in changed:
         places = None if places is None or fact["places"] is None else places | set(fact["places"])
     samples: list[Sample] = []
     moved: int | None = 0
-    for change in found.changes if changed else ():
+    for change in changes if changed else ():
         if change.by_key and merged.updated and len(samples) < SAMPLES:
             samples += _samples(load, change, values=values)[: SAMPLES - len(samples)]
         more = _moved(load, change)
@@ -59,7 +62,7 @@ def window_plan(found: Preview, tables: Sequence[Table], *, values: bool) -> Win
     plan = WindowPlan(
         report.window.key,
         basis=_basis(found),
-        again=found.same,
+        again=not report.ingested and hold is None,
         rows_read=evidence.rows_read,
         inserted=merged.inserted,
         updated=merged.updated,
@@ -80,15 +83,17 @@ def window_plan(found: Preview, tables: Sequence[Table], *, values: bool) -> Win
 
 def _basis(found: Preview) -> Basis:
     """What a preview was made from."""
-    load, position, column = found.load, found.ingestion.position, laid_out_by(found.load.table)
+    load, record, column = found.load, found.report.control, laid_out_by(found.load.table)
     partitions = found.partitions if column is not None else None
     touched = None if partitions is None else [digest([value]) for value in partitions]
-    exists = {uri: load.lake.delta(uri) if load.lake.exists(uri) else None for uri in (load.uri, load.log.uri)}
-    log = log_digest(exists[load.log.uri], found.report.window.key)
-    return Basis(position.fingerprint, position.summary, log, table_digest(exists[load.uri], column, touched), touched)
+    rows, log = (found.scratch.delta(uri) if found.scratch.exists(uri) else None for uri in (load.uri, load.log.uri))
+    # a load that completes an undo leaves its source alone, which still holds what was undone
+    source, summary = (record.fingerprint, record.summary) if record.hold is None else (record.hold.fingerprint, "")
+    at_log = log_digest(log, found.report.window.key)
+    return Basis(source, summary, at_log, table_digest(rows, column, touched), touched)
 
 
-def _facts(load: PreviewContext, change: Change) -> dict[str, Any]:
+def _facts(load: LoadContext, change: Change) -> dict[str, Any]:
     """The number of keys that a merge changes, and the values of the partition column of their rows."""
     table, rows = load.table, change.rows
     if change.has_id:
@@ -109,17 +114,17 @@ def _facts(load: PreviewContext, change: Change) -> dict[str, Any]:
 
 def _sides(name: str, change: Change) -> list[Column]:
     """A column of a changed row as it would be, and as it is."""
-    after = F.when(F.col(f"{OWN}does") != "delete", col(name, "s._row"))
+    after = F.when(F.col(DOES) != "delete", col(name, "s._row"))
     if not change.by_key:
         return [col(name, "s._row")]
-    return [after, F.when(F.col(f"{OWN}does") != "insert", col(name, "t"))]
+    return [after, F.when(F.col(DOES) != "insert", col(name, "t"))]
 
 
 def _either(name: str, change: Change) -> Column:
     return F.coalesce(*_sides(name, change)).alias(name)
 
 
-def _samples(load: PreviewContext, change: Change, *, values: bool) -> list[Sample]:
+def _samples(load: LoadContext, change: Change, *, values: bool) -> list[Sample]:
     """A few rows that a merge updates; values are read only if they are to be shown, and personal ones never."""
     table = load.table
     kinds = {field.name: field.dataType for field in table.schema.fields}
@@ -146,7 +151,7 @@ def _samples(load: PreviewContext, change: Change, *, values: bool) -> list[Samp
     ]
     names = (table.changes.keys or table.identity) if values else ()
     keys = [shown(name, "t").alias(f"key{place}") for place, name in enumerate(names)]
-    rows = change.rows.filter(F.col(f"{OWN}does") == "update")
+    rows = change.rows.filter(F.col(DOES) == "update")
     found = rows.select(*keys, F.array_compact(F.array(*differing)).alias("changed")).head(SAMPLES)
     return [
         Sample(
@@ -157,7 +162,7 @@ def _samples(load: PreviewContext, change: Change, *, values: bool) -> list[Samp
     ]
 
 
-def _moved(load: PreviewContext, change: Change) -> int | None:
+def _moved(load: LoadContext, change: Change) -> int | None:
     """The number of keys that would be in another partition than now; None if the table is too large to be searched."""
     table = load.table
     by, keys = table.write.partition_by, table.changes.keys
@@ -165,18 +170,26 @@ def _moved(load: PreviewContext, change: Change) -> int | None:
         return 0
     if change.at.table_bytes > MOVES_BYTES:
         return None
-    new = change.rows.filter(F.col(f"{OWN}does") != "delete")
+    new = change.rows.filter(F.col(DOES) != "delete")
     after = new.select(*(col(name, "s._row").alias(name) for name in keys), col(by, "s._row").alias("_to")).alias("n")
-    before = load.rows_now(change.at).select(*map(col, keys), col(by).alias("_from")).alias("o")
+    if load.scratch is None or not load.scratch.exists(load.uri):
+        return 0
+    before = (
+        replace(load, lake=Lake(load.lake.root))
+        .rows(change.at)
+        .select(*map(col, keys), col(by).alias("_from"))
+        .alias("o")
+    )
     same = [col(name, "n").eqNullSafe(col(name, "o")) for name in keys]
     condition = ~any_of([~each for each in same]) & ~F.col("_to").eqNullSafe(F.col("_from"))
     return int(after.join(before, condition, "left_semi").select(*map(col, keys)).distinct().count())
 
 
-def _near_files(load: PreviewContext, found: Preview) -> tuple[int, int]:
+def _near_files(found: Preview) -> tuple[int, int]:
     """Number and size of the table's files that a load may rewrite."""
-    delta, column = load.lake.delta(load.uri), laid_out_by(load.table)
-    if delta is None or not load.lake.exists(load.uri):
+    uri, column = found.load.uri, laid_out_by(found.load.table)
+    delta = found.scratch.delta(uri)
+    if delta is None or not found.scratch.exists(uri):
         return 0, 0
     files = data_files(delta)
     if column is not None and found.partitions is not None and files.num_rows:
@@ -184,7 +197,7 @@ def _near_files(load: PreviewContext, found: Preview) -> tuple[int, int]:
     return files.num_rows, bytes_of(files)
 
 
-def _followers(load: PreviewContext, tables: Iterable[Table], places: set[str] | None) -> list[Follower]:
+def _followers(load: LoadContext, tables: Iterable[Table], places: set[str] | None) -> list[Follower]:
     """The tables derived from the table directly, with the windows that would follow."""
     found, delta = [], load.lake.delta(load.uri)
     assert delta is not None

@@ -6,18 +6,16 @@ import dagster as dg
 from pydantic import Field
 
 from incload_assets.declaration.table import Table
+from incload_assets.maintenance.jobs import OneTable, table_job
 from incload_assets.platform.wording import several
-from incload_assets.progress.confirmed import named
-from incload_assets.progress.run_tags import UPKEEP
 from incload_assets.what_if.plan_text import ALONE, counts_of, notes_of, pace_of
 from incload_assets.what_if.planned import STOPS
 from incload_assets.what_if.planning import pending_untouched, plan_loads
 
 
-class PlanConfig(dg.Config):
+class PlanConfig(OneTable):
     """The loads to plan."""
 
-    table: str = Field(description="Name of the table.")
     partitions: list[str] = Field(default=[], description="Partition keys; empty: all that are missing or drifted.")
 
 
@@ -29,34 +27,26 @@ def plan_job(tables: Iterable[Table]) -> dg.JobDefinition:
     Args:
         tables: All incremental tables.
     """
-    by_name = {table.name: table for table in tables}
+    every = list(tables)
 
-    @dg.op(required_resource_keys={"spark", "lake"})
-    def plan_each(context: dg.OpExecutionContext, config: PlanConfig) -> None:
-        [table] = named(by_name, config.table)
+    @table_job("plan_loads", "plan_each")
+    def plan(context: dg.OpExecutionContext, table: Table, config: PlanConfig) -> None:
+        """Shows what loads of partitions would change, and commits nothing."""
         lake, instance = context.resources.lake, context.instance
         keys = config.partitions or pending_untouched(instance, table, lake)
         with context.resources.spark.session(table.name) as spark:
-            plan = plan_loads(spark, instance, table, lake, keys, tables=by_name.values())
+            made = plan_loads(spark, instance, table, lake, keys, tables=every)
         context.log.info(f"{table.name}: {several(len(keys), 'partition')}, {ALONE}; nothing was written")
-        for window in plan.windows:
+        for window in made.windows:
             for line in (counts_of(window), *notes_of(window)):
                 context.log.info(f"{table.name} {window.partition}: {line}")
-        if pace := pace_of(plan):
+        if pace := pace_of(made):
             context.log.info(pace)
-        if stops := {window.partition: window.error for window in plan.windows if window.outcome == STOPS}:
+        if stops := {window.partition: window.error for window in made.windows if window.outcome == STOPS}:
             raise dg.Failure(
                 f"{table.name}: the loads of {len(stops)} of {several(len(keys), 'partition')} would stop",
                 metadata=stops,
                 allow_retries=False,
             )
 
-    @dg.job(
-        name="plan_loads",
-        description="Shows what loads of partitions would change, and commits nothing.",
-        tags=UPKEEP,
-    )
-    def job() -> None:
-        plan_each()
-
-    return job
+    return plan(every)

@@ -5,10 +5,10 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable
+from pydantic import TypeAdapter
 
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.lake import data_files
@@ -175,27 +175,13 @@ class Plan:
         try:
             found = json.loads(text)
             assert found.pop("format") == FORMAT
-            windows = [_window(each) for each in found.pop("windows")]
-            pace = Pace(**found.pop("pace")) if found.get("pace") else found.pop("pace", None)
-            made_at = datetime.fromisoformat(found.pop("made_at"))
-            return cls(**found, windows=windows, pace=pace, made_at=made_at)
+            return TypeAdapter(cls).validate_python(found)
         except (ValueError, KeyError, TypeError, AttributeError, AssertionError):
             raise IncrementalLoadError(
                 f"{place} is not a plan of loads that this version can read",
                 rule="a plan is a file written by incload plan --out",
                 remedy=f"plan again: incload plan TABLE --partitions … --out {place}",
             ) from None
-
-
-def _window(found: dict[str, Any]) -> WindowPlan:
-    found.pop("outcome")
-    basis = found.pop("basis")
-    followers = [Follower(**each) for each in found.pop("followers")]
-    samples = [
-        Sample(each["key"], {name: (old, new) for name, (old, new) in each["changed"].items()})
-        for each in found.pop("samples")
-    ]
-    return WindowPlan(**found, basis=Basis(**basis) if basis else None, followers=followers, samples=samples)
 
 
 def digest(names: Iterable[str]) -> str:

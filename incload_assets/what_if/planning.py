@@ -1,13 +1,12 @@
 """Plans loads: previews each window, and describes what its load would change."""
 
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from statistics import median, quantiles
-from tempfile import TemporaryDirectory
 
 import dagster as dg
 from pyspark.sql import SparkSession
 
+from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.layout import laid_out_by
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
@@ -26,8 +25,7 @@ from incload_assets.what_if.planned import (
     log_digest,
     table_digest,
 )
-from incload_assets.what_if.preview import preview, previewing
-from incload_assets.what_if.preview_lake import PreviewLake
+from incload_assets.what_if.preview import preview, scratch_of
 
 PAST_LOADS = 50
 """Most loads of the past from which a time is estimated."""
@@ -35,8 +33,8 @@ PAST_LOADS = 50
 
 def pending_untouched(instance: dg.DagsterInstance, table: Table, lake: Lake) -> list[str]:
     """The same as :func:`~incload_assets.load.pending.pending_windows`, without any write to the lake."""
-    with TemporaryDirectory(prefix="incload-preview-") as aside:
-        return pending_windows(instance, table, PreviewLake(lake.root, aside=Path(aside)))
+    with scratch_of(lake) as scratch:
+        return pending_windows(instance, table, scratch)
 
 
 def plan_loads(
@@ -94,7 +92,8 @@ def check_plan(spark: SparkSession, table: Table, lake: Lake, plan: Plan) -> Non
     if plan.code_version != table.code_version:
         differs.append(f"the code or contract has changed ({plan.code_version}, now {table.code_version})")
     of_windows = {each.partition: each.basis for each in plan.windows if each.basis is not None}
-    with previewing(spark, table, lake) as load:
+    with scratch_of(lake) as scratch:
+        load = LoadContext(spark, table, scratch)
         windows = [table.window_of(key) for key in of_windows]
         positions = detect(load, windows) if windows else {}
         log, rows = load.lake.delta(load.log.uri), load.lake.delta(load.uri)

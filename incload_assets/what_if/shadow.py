@@ -27,8 +27,7 @@ from incload_assets.change_log.window_records import BASE, WindowRecord, base_ke
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.window import Window, now
 from incload_assets.ingest.facts import facts_of
-from incload_assets.ingest.full_extracts import extracts_of, marks_of
-from incload_assets.ingest.ingest import staged_rows, window_record_of
+from incload_assets.ingest.ingest import ingest
 from incload_assets.ingest.ingestion import Ingestion
 from incload_assets.load.apply import apply_changes
 from incload_assets.load.base_rows import base_window
@@ -237,17 +236,8 @@ def _positions(
 
 def _judge(beside: LoadContext, window: Window, position: Position) -> int:
     """Reads and validates a window again; returns the number of rejected rows."""
-    table = beside.table
-    with staged_rows(beside, {window: position}) as (staged, facts):
-        found = facts[window.key]
-        if table.changes.snapshot_when:
-            content = staged.read()
-            marks = marks_of(content, table, extracts_of(content, table, [window.key]))
-            if marks is not None and staged.write(marks):
-                found = facts_of(staged.read(), table, [window])[window.key]
-        record = window_record_of(beside, Ingestion(window, position, None, 0, False), found, 1)
-        _commit(beside, staged, {window.key: record})
-    return record.rejected
+    ingest(beside, Ingestion(window, position, None, 0, settled=False), guard=None)
+    return beside.log.controls(only=[window.key])[window.key].rejected
 
 
 def _copy(
@@ -255,8 +245,7 @@ def _copy(
 ) -> None:
     """Copies windows of the table's log."""
     rows = load.log.read(load.spark, log_version, keys).filter(F.col("_kind") != CONTROL)
-    staged = Staged(beside.log, beside.spark, list(keys))
-    try:
+    with Staged(beside.log, beside.spark, list(keys)) as staged:
         known = [name for name in beside.log.schema.names if name in rows.columns]
         staged.write(rows, known)
         facts = facts_of(staged.read(), beside.table, [base_window(key) for key in keys])
@@ -271,8 +260,6 @@ def _copy(
             for key in keys
         }
         _commit(beside, staged, placed)
-    finally:
-        staged.discard()
 
 
 def _commit(beside: LoadContext, staged: Staged, records: Mapping[str, WindowRecord]) -> None:

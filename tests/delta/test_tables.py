@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from incload_assets.assets import Append, Changes, Merge
 from incload_assets.change_log.context import LoadContext
+from incload_assets.contract.adaptation import Stored
 from incload_assets.declaration.write import Write
 from incload_assets.delta.tables import ensure_table
 from incload_assets.load.tables import ensure_log, ensure_tables
@@ -51,9 +52,9 @@ def test_other_keys_or_another_way_of_writing_are_refused_before_any_write(
 
 def test_another_partitioning_is_refused_before_any_write(spark: SparkSession, tmp_path: Path) -> None:
     lake, uri, schema = Lake(str(tmp_path)), f"{tmp_path}/items", T.StructType.fromDDL("id string, day date")
-    ensure_table(spark, lake, uri, schema, ("day",), "items")
+    ensure_table(spark, lake, uri, Stored(schema, ("day",)), "items")
     with pytest.raises(SchemaMismatch, match=r"is partitioned by \['day'\], declared is \[\]\. Rule: .* Remedy: "):
-        ensure_table(spark, lake, uri, schema, (), "items")
+        ensure_table(spark, lake, uri, Stored(schema), "items")
     assert lake.version(uri) == 0
 
 
@@ -95,7 +96,7 @@ def test_tables_that_several_writers_create_at_once_are_created_once(spark: Spar
     properties = {"incload.keys": "id", "delta.checkpointInterval": "10"}
 
     def create(number: int) -> None:
-        ensure_table(spark, lake, f"{tmp_path}/{number}", schema, ("day",), "items", properties)
+        ensure_table(spark, lake, f"{tmp_path}/{number}", Stored(schema, ("day",), properties), "items")
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(create, [number // 4 for number in range(40)]))
@@ -107,9 +108,9 @@ def test_tables_that_several_writers_create_at_once_are_created_once(spark: Spar
 
 def test_a_table_that_does_not_say_what_its_rows_are_is_told_so_once(spark: SparkSession, tmp_path: Path) -> None:
     lake, uri, schema = Lake(str(tmp_path)), f"{tmp_path}/items", T.StructType.fromDDL("id string")
-    ensure_table(spark, lake, uri, schema, (), "items")
+    ensure_table(spark, lake, uri, Stored(schema), "items")
     for _ in range(2):
-        ensure_table(spark, lake, uri, schema, (), "items", {"incload.write": "Merge", "incload.keys": "it's"})
+        ensure_table(spark, lake, uri, Stored(schema, (), {"incload.write": "Merge", "incload.keys": "it's"}), "items")
     delta = lake.delta(uri)
     assert delta is not None
     assert delta.metadata().configuration == {"incload.write": "Merge", "incload.keys": "it's"}
@@ -120,13 +121,13 @@ def test_columns_are_added_whatever_they_and_their_members_are_called_and_those_
     spark: SparkSession, tmp_path: Path
 ) -> None:
     lake, uri = Lake(str(tmp_path)), f"{tmp_path}/items"
-    ensure_table(spark, lake, uri, T.StructType.fromDDL("`order` string, gone int"), ("order",), "items")
+    ensure_table(spark, lake, uri, Stored(T.StructType.fromDDL("`order` string, gone int"), ("order",)), "items")
     inner = T.StructType([T.StructField("a-b", T.IntegerType()), T.StructField("it`s", T.DecimalType(38, 18))])
     deep = T.MapType(T.StringType(), T.ArrayType(inner))
     added = T.StructField("select", deep, True, {"comment": "it's \\ new"})
     wider = T.StructType([T.StructField("order", T.StringType()), added])
     for _ in range(2):
-        ensure_table(spark, lake, uri, wider, ("order",), "items")
+        ensure_table(spark, lake, uri, Stored(wider, ("order",)), "items")
     assert lake.version(uri) == 1
     rows = spark.read.format("delta").load(uri)
     assert rows.schema.names == ["order", "gone", "select"]
@@ -149,9 +150,9 @@ def test_a_column_of_another_type_or_spelling_is_refused(
     spark: SparkSession, tmp_path: Path, declared: str, message: str
 ) -> None:
     lake, uri = Lake(str(tmp_path)), f"{tmp_path}/items"
-    ensure_table(spark, lake, uri, T.StructType.fromDDL("id int, part struct<a: int>"), (), "items")
+    ensure_table(spark, lake, uri, Stored(T.StructType.fromDDL("id int, part struct<a: int>")), "items")
     with pytest.raises(SchemaMismatch, match=message):
-        ensure_table(spark, lake, uri, T.StructType.fromDDL(declared), (), "items")
+        ensure_table(spark, lake, uri, Stored(T.StructType.fromDDL(declared)), "items")
     assert lake.version(uri) == 0
 
 
@@ -169,7 +170,7 @@ def test_delta_keeps_ranges_of_what_the_log_is_filtered_by_also_where_the_log_is
     changes = Changes(keys=["the.`key`", "no.1"], sequence_by=["flag"])
     odd = make(spark, tmp_path, contract=Odd, changes=changes)
     log = LoadContext(spark, odd.table, odd.lake).log
-    ensure_table(spark, odd.lake, log.uri, log.schema, ("_window", "_kind"), "items")
+    ensure_table(spark, odd.lake, log.uri, Stored(log.schema, ("_window", "_kind")), "items")
     for _ in range(2):
         ensure_log(LoadContext(spark, odd.table, odd.lake))
     assert log.open().metadata().configuration == OF_A_LOG | {"delta.dataSkippingStatsColumns": "`no.1`"}

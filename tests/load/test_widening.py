@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from incload_assets.assets import Changes, Evolution, Files, Merge, Quarantine
 from incload_assets.change_log.context import LoadContext
+from incload_assets.contract.adaptation import Stored
 from incload_assets.declaration.contract_of import adaptation_of, stored_as
 from incload_assets.declaration.window import window_of
 from incload_assets.delta import tables
@@ -102,7 +103,9 @@ def test_a_load_that_was_killed_between_table_and_log_is_completed_by_the_next_o
     make(spark, tmp_path, content, contract=NarrowItem).load(1)
     wide = make(spark, tmp_path, content, evolution=WIDEN)
     stored, adaptation = stored_as(wide.table), adaptation_of(wide.table)
-    ensure_table(spark, wide.lake, wide.uri, stored.columns, stored.partitioned_by, "items", adaptation=adaptation)
+    ensure_table(
+        spark, wide.lake, wide.uri, Stored(stored.columns, stored.partitioned_by), "items", adaptation=adaptation
+    )
     assert types_of(wide) == {"integer", "long"}
     assert wide.load(2).evidence.pending == 0
     assert (types_of(wide), wide.rows("id")) == ({"long"}, {("a",), ("b",)})
@@ -123,7 +126,7 @@ def test_rows_that_others_write_while_a_table_is_widened_are_neither_lost_nor_do
 
     def widen() -> bool:
         try:
-            ensure_table(spark, wide.lake, wide.uri, stored.columns, (), "items", adaptation=adaptation)
+            ensure_table(spark, wide.lake, wide.uri, Stored(stored.columns), "items", adaptation=adaptation)
         except ConcurrentLoad:
             return False
         return True
@@ -151,7 +154,7 @@ def test_a_row_that_comes_between_the_look_at_a_table_and_its_rewrite_stays(
         frame.write.format("delta").mode("append").save(wide.uri)
 
     monkeypatch.setattr(tables, "check_table", check_late)
-    ensure_table(spark, wide.lake, wide.uri, stored.columns, (), "items", adaptation=adaptation_of(wide.table))
+    ensure_table(spark, wide.lake, wide.uri, Stored(stored.columns), "items", adaptation=adaptation_of(wide.table))
     assert wide.rows("id") == {("a",), ("late",)}
 
 

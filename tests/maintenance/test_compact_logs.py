@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from incload_assets.assets import FullReload, History, Merge, Snapshot
 from incload_assets.change_log.context import LoadContext
+from incload_assets.contract.adaptation import Stored
 from incload_assets.declaration.changes import Changes
 from incload_assets.delta.tables import ensure_table
 from incload_assets.load import compacted as compacted_windows
@@ -291,7 +292,7 @@ def test_a_log_of_before_compaction_was_there_gets_what_it_lacks(spark: SparkSes
     since = control.names.index("compacted_at")
     assert control.names[since : since + 2] == ["compacted_at", "removed"]
     del control.fields[since:], control.names[since:]
-    ensure_table(spark, table.lake, log, schema, ("_window", "_kind"), "items")
+    ensure_table(spark, table.lake, log, Stored(schema, ("_window", "_kind")), "items")
     report = table.load(1)
     assert compacted(table).removed == 1
     assert table.replay(report).evidence.removed == 1

@@ -71,7 +71,7 @@ MUTANTS_OF_ERASURES = [
     Mutant("erasure: rows that no log explains", PROTECTION, "erasure.erase_rows:erase_rows",
            "_sweep(load, deny)", "pass",
            (f"{ERASE}rows_that_are_no_longer_in_the_log_are_erased_from_the_table",)),
-    Mutant("erasure: rows without keys that no log explains", PROTECTION, "erasure.erase_rows:_sweep",
+    Mutant("erasure: rows without keys that no log explains", PROTECTION, "erasure.erase_rows:_swept",
            "delete_rows(load.spark, load.lake.sql_name(load.uri), left, columns, note=note)", "pass",
            (f"{KINDS}a_person_is_gone_from_adopted_partitions_that_no_window_was_loaded_of",)),
     Mutant("erasure: an undo of the first load", PROTECTION, "erasure.erase_rows:_land",
@@ -113,7 +113,7 @@ MUTANTS_OF_ERASURES = [
     Mutant("erasure: an undo counts erased records", BINS, "load.undo:_land",
            "counts_by_kind(marked.filter(IS_ERASED)) if deny and former else {}", "{}",
            (f"{ERASE}an_undo_to_deletes_of_the_persons_keys_counts_them_as_erased",)),
-    Mutant("erasure: erased records are counted", BINS, "load.fill:_land",
+    Mutant("erasure: erased records are counted", BINS, "load.landing_again:facts_of_window",
            "gone = before.skipped + before.erased", "gone = before.skipped",
            (f"{ERASE}a_fill_after_an_erasure_counts_the_erased_records",)),
 ]  # fmt: skip

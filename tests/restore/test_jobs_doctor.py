@@ -49,7 +49,7 @@ def execute(h: House, job: str, **config: str) -> bool:
     [chosen] = [each for each in care_jobs([h.table]) if each.name == f"{job}_table"]
     done = chosen.execute_in_process(
         instance=h.instance,
-        resources={"lake": h.resources["lake"]},
+        resources=h.resources,
         run_config={"ops": {f"{job}_one": {"config": {"table": "guests", **config}}}},
         tags={"user": "ada"},
         raise_on_error=False,
