@@ -31,8 +31,7 @@ def fill(
     from incload_assets.cli.loads import run_loads
     from incload_assets.cli.partition_keys import chosen
     from incload_assets.cli.project import open_project
-    from incload_assets.load.fill import refuse_unfillable
-    from incload_assets.monitoring.windows_to_fill import windows_to_fill
+    from incload_assets.load.fill import refuse_unfillable, windows_to_fill
     from incload_assets.progress.request import Request
     from resources.lake import Lake
     from resources.settings import Settings
