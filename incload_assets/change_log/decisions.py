@@ -1,12 +1,16 @@
-"""Decisions of people about rejected rows: discarded, accepted as they are, or fixed.
+"""Decisions of people about rejected rows: discarded, or accepted as they are.
 
 The lake's Delta table ``_decisions`` only grows. A row is identified by a hash of its window, its file and its
 payload, so a decision holds after its window is loaded again, as long as the file has the same record.
+
+Former versions also recorded fixes, which gave a row other values. They are kept, and no longer applied: a table is the
+fold of what its source holds. A fixed row stays in the table until its window is replayed or read from the source
+again; that run reports it, and rejects the row.
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
@@ -21,10 +25,13 @@ from incload_assets.declaration.table import Table
 from incload_assets.platform.errors import ConcurrentLoad
 from incload_assets.platform.lake import DECISIONS_FOLDER, Lake
 from incload_assets.platform.lake_rows import rows_where
+from incload_assets.platform.wording import several
 
-Kind = Literal["discard", "accept", "fix"]
-CORRECTIONS: tuple[Kind, ...] = ("accept", "fix")
-"""The decisions after which a row is judged differently."""
+Kind = Literal["discard", "accept"]
+FIX = "fix"
+"""The kind of decision that only former versions recorded."""
+KEEPING = ("accept", FIX)
+"""The kinds of decisions about rows that are no longer rejected, and keep their payloads."""
 WRITER = "incload/decisions"
 ATTEMPTS = 20
 _SCHEMA = pa.schema(
@@ -48,11 +55,9 @@ class Decision:
 
     Args:
         kind: ``discard``: it needs no correction. ``accept``: it is right although it breaks checks of the contract.
-            ``fix``: some of its fields have other values.
         window: The partition key of its window.
         fingerprint: The fingerprint of the window at the time.
         row: The row's identifier, see :func:`rejected_row_id`.
-        values: Of a fix: the right values by field, as text; None: the field has no value.
         audit: The number of the audit's entry.
         at: When it was decided, aware.
     """
@@ -61,7 +66,6 @@ class Decision:
     window: str
     fingerprint: str
     row: str
-    values: Mapping[str, str | None] = field(default_factory=dict)
     audit: int = 0
     at: datetime | None = None
 
@@ -76,7 +80,7 @@ def rejected_row_id() -> Column:
 
 
 def decisions_in_force(
-    lake: Lake, table: Table, kinds: Collection[Kind], only: Collection[str] | None = None
+    lake: Lake, table: Table, kinds: Collection[str], only: Collection[str] | None = None
 ) -> list[Decision]:
     """The decisions about rows of a table that were not undone, oldest first.
 
@@ -90,7 +94,7 @@ def decisions_in_force(
     undone = {row["undoes"] for row in rows if row["undoes"] is not None}
     names = ("kind", "window", "fingerprint", "row", "audit", "at")
     found = [
-        Decision(values=json.loads(row["values"] or "{}"), **{name: row[name] for name in names})
+        Decision(**{name: row[name] for name in names})
         for row in rows
         if row["kind"] in kinds and row["audit"] not in undone and (only is None or row["window"] in only)
     ]
@@ -102,12 +106,33 @@ def discarded_rows(lake: Lake, table: Table) -> dict[str, Decision]:
     return {decision.row: decision for decision in decisions_in_force(lake, table, ["discard"])}
 
 
-def corrected_at(lake: Lake, table: Table) -> dict[str, tuple[int, datetime]]:
-    """The number and instant of the last correction of each window, or of the last undo of one; by partition key."""
+def accepted_rows(
+    lake: Lake, table: Table, keys: Collection[str], info: Callable[[str], None] = lambda _: None
+) -> set[str]:
+    """The identifiers of the rows of some windows that people accepted.
+
+    Args:
+        lake: The lake.
+        table: The declaration.
+        keys: The partition keys.
+        info: Hears of fixes that a former version recorded, and that are not applied.
+    """
+    found = decisions_in_force(lake, table, KEEPING, only=set(keys))
+    if fixes := [one for one in found if one.kind == FIX]:
+        windows_of = ", ".join(sorted({one.window for one in fixes}))
+        info(
+            f"{table.name} {windows_of}: {several(len(fixes), 'fix', 'fixes')} of a former version no longer applied: "
+            "rows are loaded as their source has them; correct them at the source, or incload accept them"
+        )
+    return {one.row for one in found if one.kind == "accept"}
+
+
+def decided_at(lake: Lake, table: Table) -> dict[str, tuple[int, datetime]]:
+    """The number and instant of the last decision of :data:`KEEPING` in each window, or of its undo, by partition."""
     rows = _rows(lake, table)
     windows_of: dict[int, set[str]] = {}
     for row in rows:
-        if row["kind"] in CORRECTIONS:
+        if row["kind"] in KEEPING:
             windows_of.setdefault(row["audit"], set()).add(row["window"])
     found: dict[str, tuple[int, datetime]] = {}
     for row in sorted(rows, key=lambda row: row["audit"]):
@@ -135,7 +160,6 @@ def decide(lake: Lake, table: Table, decisions: Iterable[Decision], audit: int) 
             "window": decision.window,
             "fingerprint": decision.fingerprint,
             "row": decision.row,
-            "values": json.dumps(dict(decision.values)) if decision.values else None,
         }
         for decision in decisions
     ]
@@ -165,7 +189,7 @@ def _rows(lake: Lake, table: Table) -> list[dict[str, Any]]:
 
 
 def values_by_row(lake: Lake, table: Table) -> dict[str, list[Mapping[str, str | None]]]:
-    """The rows of a table that people have ever decided about, each with the values that they gave, undone ones, too.
+    """The rows of a table that people have ever decided about, each with the values of its fixes, undone ones, too.
 
     Args:
         lake: The lake.
@@ -179,7 +203,7 @@ def values_by_row(lake: Lake, table: Table) -> dict[str, list[Mapping[str, str |
 
 
 def forget_decisions(lake: Lake, rows: Collection[str]) -> int:
-    """Removes the decisions about rows, with the values that people gave; returns their number.
+    """Removes the decisions about rows; returns their number.
 
     Args:
         lake: The lake.

@@ -31,12 +31,11 @@ def fill(
     from incload_assets.cli.loads import run_loads
     from incload_assets.cli.partition_keys import chosen
     from incload_assets.cli.project import open_project
-    from incload_assets.load.fill import refuse_unfillable
+    from incload_assets.load.fill import refuse_unfillable, windows_to_fill
     from incload_assets.platform.lake import Lake
     from incload_assets.platform.settings import Settings
     from incload_assets.platform.wording import several
     from incload_assets.progress.request import Request
-    from incload_assets.quarantine.windows_to_fill import windows_to_fill
 
     with open_project() as project:
         wanted, lake = project.table(table), Lake.of(Settings())

@@ -20,7 +20,7 @@ from incload_assets.cli.docs import docs
 from incload_assets.cli.doctor import doctor
 from incload_assets.cli.erase import erase
 from incload_assets.cli.fill import fill
-from incload_assets.cli.fix import accept, discard, fix
+from incload_assets.cli.fix import accept, discard
 from incload_assets.cli.game_day import game_day
 from incload_assets.cli.history import history
 from incload_assets.cli.load import load
@@ -89,7 +89,6 @@ program.command()(audit)
 program.command()(quarantine)
 program.command()(replay)
 program.command()(fill)
-program.command()(fix)
 program.command()(accept)
 program.command()(discard)
 program.command()(adopt)

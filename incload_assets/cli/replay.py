@@ -26,7 +26,7 @@ def replay(
 
     Example: `incload replay orders --because "status 'returned' is allowed now"`
     """
-    from incload_assets.change_log.decisions import corrected_at
+    from incload_assets.change_log.decisions import decided_at
     from incload_assets.change_log.log import ChangeLog
     from incload_assets.cli import screen
     from incload_assets.cli.partition_keys import chosen
@@ -40,9 +40,9 @@ def replay(
     with open_project() as project:
         wanted, lake = project.table(table), Lake.of(Settings())
         refuse_unreplayable(wanted)
-        records, corrected = ChangeLog(wanted, lake).controls(), corrected_at(lake, wanted)
+        records, decided = ChangeLog(wanted, lake).controls(), decided_at(lake, wanted)
         among = records if partitions is None else chosen(wanted, partitions)
-        keys = [key for key in among if key in records and (records[key].rejected or key in corrected)]
+        keys = [key for key in among if key in records and (records[key].rejected or key in decided)]
         if not keys:
             screen.say(f"{wanted.name}: no rejected rows.")
             return

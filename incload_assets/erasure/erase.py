@@ -207,9 +207,9 @@ class Eraser:
         )
 
     def _decided_rows(self, load: LoadContext, listed: DenyList) -> set[str]:
-        """The identifiers of rows that people have decided about: the person's, and those that they gave to the person.
+        """The identifiers of rows that people decided about: the person's, and those that fixes gave to the person.
 
-        A row that was given to the person need not be in the log any longer.
+        Only former versions recorded fixes. A row of one need not be in the log any longer.
         """
         if not (decided := values_by_row(self.lake, load.table)):
             return set()
