@@ -47,7 +47,6 @@ def test_a_table_brings_its_job_its_sensor_and_its_checks() -> None:
             "doctor",
             "expire_payloads",
             "fill_items",
-            "fix_row",
             "load_items",
             "pause_table",
             "plan_loads",
@@ -111,7 +110,7 @@ def test_all_jobs_but_the_shops_clock_and_quick_decisions_share_the_places_of_lo
     assert of_loads == {name for name in tags if name.startswith(("load_", "undo_", "release_", "replay_", "fill_"))}
     assert "replay_orders" in of_loads and "replay_prices" not in of_loads  # of a database
     assert {name for name, of in tags.items() if UPKEEP_TAG in of} == tags.keys() - of_loads - {
-        "advance_shop", "pause_table", "resume_table", "fix_row", "accept_rows", "discard_rows"
+        "advance_shop", "pause_table", "resume_table", "accept_rows", "discard_rows"
     }  # fmt: skip
     assert SERIALIZED_TAG in tags["load_customers"] and SERIALIZED_TAG not in tags["load_orders"]
 

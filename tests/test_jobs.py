@@ -70,7 +70,7 @@ QUIET: dict[str, dict[str, Any]] = {
 NOTICED = {"check_tables": ["quarantine", "schema"]}
 """The checks that do not pass, by job: of the rejected rows, and of the field `channel`, which is not declared."""
 CHANGING = {
-    "accept_rows", "adopt_table", "discard_rows", "erase_subject", "fill_visits", "fix_row", "load_visits",
+    "accept_rows", "adopt_table", "discard_rows", "erase_subject", "fill_visits", "load_visits",
     "pause_table", "release_visits", "replay_visits", "resume_table", "undo_visits",
 }  # fmt: skip
 """Jobs that change something; the tests below say what."""
@@ -229,13 +229,13 @@ def test_rejected_rows_are_decided_about_columns_filled_and_a_person_erased_by_t
     healthy: Place, spark_settings: Settings
 ) -> None:
     about = {"table": "visits", "because": "the price is right"}
-    healthy.does("accept_rows", partitions=[ONE], **about)
-    healthy.does("fix_row", key=["id=worse"], values=["price=2"], **about)
+    for day in (ONE, TWO):
+        healthy.does("accept_rows", partitions=[day], **about)
     for day in (ONE, TWO):
         healthy.does("replay_visits", day)
-    assert healthy.rows() == sorted([*HEALTHY, ("bad", "bert", -1), ("worse", "carl", 2)])
-    [number] = [entry.number for entry in chain_of(healthy.lake).entries if entry.action == "fix"]
-    healthy.does("fix_row", undo=number, **about)
+    assert healthy.rows() == sorted([*HEALTHY, ("bad", "bert", -1), ("worse", "carl", -2)])
+    [_, number] = [entry.number for entry in chain_of(healthy.lake).entries if entry.action == "accept"]
+    healthy.does("accept_rows", undo=number, **about)
     healthy.does("replay_visits", TWO)
     assert healthy.rows() == sorted([*HEALTHY, ("bad", "bert", -1)])
     assert "confirm" in healthy.why("discard_rows", partitions=[TWO], **about)
@@ -288,7 +288,7 @@ def test_a_table_that_others_made_is_adopted_by_its_job_and_then_loaded(
 def test_a_job_about_a_table_that_is_not_there_names_those_that_are(tmp_path: Path) -> None:
     configured = {
         "accept_rows": {"because": "why"}, "adopt_table": {}, "discard_rows": {"because": "why"}, "plan_loads": {},
-        "fix_row": {"because": "why"}, "pause_table": {"because": "why", "until": "2h"}, "resume_table": {},
+        "pause_table": {"because": "why", "until": "2h"}, "resume_table": {},
         "shadow_table": {},
     }  # fmt: skip
     with dg.DagsterInstance.ephemeral() as instance:

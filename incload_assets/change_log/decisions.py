@@ -1,12 +1,16 @@
-"""Decisions of people about rejected rows, in the lake's Delta table ``_decisions``, which only grows.
+"""Decisions of people about rejected rows: discarded, or accepted as they are.
 
-A row is identified by a hash of its window, its file and its payload, so a decision holds after its window is loaded
-again, as long as the file has the same record.
+The lake's Delta table ``_decisions`` only grows. A row is identified by a hash of its window, its file and its
+payload, so a decision holds after its window is loaded again, as long as the file has the same record.
+
+Former versions also recorded fixes, which gave a row other values. They are kept, and no longer applied: a table is the
+fold of what its source holds. A fixed row stays in the table until its window is replayed or read from the source
+again; that run reports it, and rejects the row.
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
@@ -22,10 +26,13 @@ from incload_assets.platform.attempts import in_attempts
 from incload_assets.platform.errors import ConcurrentLoad
 from incload_assets.platform.lake import DECISIONS_FOLDER, Lake
 from incload_assets.platform.lake_rows import rows_where
+from incload_assets.platform.wording import several
 
-Kind = Literal["discard", "accept", "fix"]
-CORRECTIONS: tuple[Kind, ...] = ("accept", "fix")
-"""The decisions after which a row is validated differently."""
+Kind = Literal["discard", "accept"]
+FIX = "fix"
+"""The kind of decision that only former versions recorded."""
+KEEPING = ("accept", FIX)
+"""The kinds of decisions about rows that are no longer rejected, and keep their payloads."""
 WRITER = "incload/decisions"
 ATTEMPTS = 20
 _SCHEMA = pa.schema(
@@ -47,14 +54,13 @@ _SCHEMA = pa.schema(
 class Decision:
     """A person's decision about a rejected row: ``accept`` it as it is, ``fix`` some values, or ``discard`` it.
 
-    The ``values`` of a fix are texts by field; None: the field has no value.
+    ``accept``: it is right although it breaks checks of the contract. ``discard``: it needs no correction.
     """
 
     kind: Kind
     window: str
     fingerprint: str
     row: str
-    values: Mapping[str, str | None] = field(default_factory=dict)
     audit: int = 0
     at: datetime | None = None
 
@@ -69,14 +75,14 @@ def rejected_row_id() -> Column:
 
 
 def decisions_in_force(
-    lake: Lake, table: Table, kinds: Collection[Kind], only: Collection[str] | None = None
+    lake: Lake, table: Table, kinds: Collection[str], only: Collection[str] | None = None
 ) -> list[Decision]:
     """The decisions of some kinds about rows of a table that were not undone, oldest first."""
     rows = _rows(lake, table)
     undone = {row["undoes"] for row in rows if row["undoes"] is not None}
     names = ("kind", "window", "fingerprint", "row", "audit", "at")
     found = [
-        Decision(values=json.loads(row["values"] or "{}"), **{name: row[name] for name in names})
+        Decision(**{name: row[name] for name in names})
         for row in rows
         if row["kind"] in kinds and row["audit"] not in undone and (only is None or row["window"] in only)
     ]
@@ -88,12 +94,33 @@ def discarded_rows(lake: Lake, table: Table) -> dict[str, Decision]:
     return {decision.row: decision for decision in decisions_in_force(lake, table, ["discard"])}
 
 
-def corrected_at(lake: Lake, table: Table) -> dict[str, tuple[int, datetime]]:
-    """The number and instant of the last correction of each window, or of the last undo of one; by partition key."""
+def accepted_rows(
+    lake: Lake, table: Table, keys: Collection[str], info: Callable[[str], None] = lambda _: None
+) -> set[str]:
+    """The identifiers of the rows of some windows that people accepted.
+
+    Args:
+        lake: The lake.
+        table: The declaration.
+        keys: The partition keys.
+        info: Hears of fixes that a former version recorded, and that are not applied.
+    """
+    found = decisions_in_force(lake, table, KEEPING, only=set(keys))
+    if fixes := [one for one in found if one.kind == FIX]:
+        windows_of = ", ".join(sorted({one.window for one in fixes}))
+        info(
+            f"{table.name} {windows_of}: {several(len(fixes), 'fix', 'fixes')} of a former version no longer applied: "
+            "rows are loaded as their source has them; correct them at the source, or incload accept them"
+        )
+    return {one.row for one in found if one.kind == "accept"}
+
+
+def decided_at(lake: Lake, table: Table) -> dict[str, tuple[int, datetime]]:
+    """The number and instant of the last decision of :data:`KEEPING` in each window, or of its undo, by partition."""
     rows = _rows(lake, table)
     windows_of: dict[int, set[str]] = {}
     for row in rows:
-        if row["kind"] in CORRECTIONS:
+        if row["kind"] in KEEPING:
             windows_of.setdefault(row["audit"], set()).add(row["window"])
     found: dict[str, tuple[int, datetime]] = {}
     for row in sorted(rows, key=lambda row: row["audit"]):
@@ -114,7 +141,6 @@ def decide(lake: Lake, table: Table, decisions: Iterable[Decision], audit: int) 
             "window": decision.window,
             "fingerprint": decision.fingerprint,
             "row": decision.row,
-            "values": json.dumps(dict(decision.values)) if decision.values else None,
         }
         for decision in decisions
     ]
@@ -137,7 +163,7 @@ def _rows(lake: Lake, table: Table) -> list[dict[str, Any]]:
 
 
 def values_by_row(lake: Lake, table: Table) -> dict[str, list[Mapping[str, str | None]]]:
-    """The rows of a table that people have ever decided about, with the values that they gave, undone ones, too."""
+    """The rows that people have ever decided about, each with the values of its former fixes, undone ones, too."""
     found: dict[str, list[Mapping[str, str | None]]] = {}
     for row in _rows(lake, table):
         if row["row"] is not None:
@@ -146,7 +172,7 @@ def values_by_row(lake: Lake, table: Table) -> dict[str, list[Mapping[str, str |
 
 
 def forget_decisions(lake: Lake, rows: Collection[str]) -> int:
-    """Removes the decisions about rows, with the values that people gave; returns their number."""
+    """Removes the decisions about rows; returns their number."""
 
     def forgotten() -> int | None:
         if not rows or (delta := lake.delta(decisions_uri(lake))) is None:

@@ -85,7 +85,7 @@ def _aged(look: Observation, old: Mapping[str, int]) -> str:
     return (
         f"{several(sum(old.values()), 'row')} of {some(sorted(old))} rejected more than "
         f"{spoken(look.table.quarantine.max_age)} ago and still open. What to do: incload quarantine {name}; then have "
-        f"them corrected, correct the contract, or incload fix, accept or discard them."
+        f"them corrected, correct the contract, or incload accept or discard them."
     )
 
 

@@ -9,11 +9,11 @@ from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import DELETE, MOVED, REJECTED, TRUNCATE, UPSERT, UPSERTS
 from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.decisions import accepted_rows
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
-from incload_assets.ingest.corrections import corrections_of
 from incload_assets.ingest.validate import validate
 from incload_assets.load.reconcile import Evidence, examine
 from incload_assets.platform.lake import Lake
@@ -65,13 +65,11 @@ def source_rows(
     """
     fields = (*table.columns, *table.control_fields)
     extracted = table.source.extract_windows(spark, table.name, {window.key: position}, fields)
-    corrections = corrections_of(lake, table, [window.key])
+    accepted = accepted_rows(lake, table, [window.key])
     deny = deny_list_of(lake, table)
     with person_keys_of(extracted, table, lake, deny, create=False) as keys:
         records = protected(extracted, table, keys, deny)
-        validated = validate(records, table, [window], corrections=corrections, deny=deny).filter(
-            F.col("_kind").isin(*KINDS)
-        )
+        validated = validate(records, table, [window], accepted=accepted, deny=deny).filter(F.col("_kind").isin(*KINDS))
         if table.source.retains_absent_keys:
             validated = validated.persist()
         try:

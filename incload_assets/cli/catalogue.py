@@ -46,12 +46,14 @@ _PANELS = {
     },
     "Repair": {
         "undo": ("repair", "Return partitions to what they held before a load, and hold them."),
-        "fix": ("fix", "Give a rejected row other values, and bring it into the table."),
         "accept": (
-            "fix",
+            "decisions",
             "Accept rejected rows although they break checks of the contract, and bring them into the table.",
         ),
-        "discard": ("fix", "Say that rejected rows need no correction: they stay in the log, and are no longer open."),
+        "discard": (
+            "decisions",
+            "Say that rejected rows need no correction: they stay in the log, and are no longer open.",
+        ),
         "rebuild": ("restore", "Turn partitions green again after Dagster's storage was lost, without their sources."),
         "restore-instance": ("restore", "Put a backup of Dagster's storage back. Dagster must not be running."),
     },

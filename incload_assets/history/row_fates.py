@@ -4,7 +4,7 @@ The rules are the ones of :mod:`incload_assets.writes`, for the few changes of o
 results with tables that real loads have made.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -29,8 +29,6 @@ from incload_assets.writes.history import History
 from incload_assets.writes.merge import Merge
 from incload_assets.writes.overwrite import Overwrite
 from incload_assets.writes.snapshot import Snapshot
-
-_REPEATED = "the same change is there already"
 
 
 def outcome_of(table: Table, changes: Sequence[Logged], present: Sequence[Row], extracts: Extracts) -> Outcome:
@@ -62,6 +60,9 @@ def outcome_of(table: Table, changes: Sequence[Logged], present: Sequence[Row], 
         case write:
             why = f"what {type(write).__name__} makes of changes is not known here"
             outcome = Outcome({change: Fate("unknown", why) for change in rest}, None)
+    for change in rest:
+        if change not in outcome.fates:
+            outcome.fates[change] = _undecisive(table, change, rest)
     return Outcome(fates | outcome.fates, outcome.rows, outcome.gone)
 
 
@@ -71,23 +72,32 @@ def _aside(change: Logged) -> Fate:
     return Fate("withdrawn", "its window was ingested again without a change of this row that it had before")
 
 
-def _distinct(
-    changes: Sequence[Logged], same_change: Callable[[Logged], Any]
-) -> tuple[list[Logged], dict[Logged, Fate]]:
+def _age(table: Table, change: Logged) -> tuple[Any, ...]:
     """The changes without repetitions, and the fates of these; of several equal ones the first that arrived stays."""
+    return (change.rank if isinstance(table.write, Snapshot) else 0, order_of(table, change))
+
+
+def _identity(table: Table, change: Logged) -> tuple[Any, ...]:
+    """Something that is equal for a change and its repetitions."""
+    if not table.changes.keys:
+        return same(change.values, table.columns)
+    return (change.kind, change.unset, _age(table, change))
+
+
+def _distinct(table: Table, changes: Iterable[Logged]) -> list[Logged]:
+    """The changes without repetitions, oldest first; of several equal ones the first that arrived stays."""
     first: dict[Any, Logged] = {}
-    fates = {}
     for change in changes:
-        if (known := first.setdefault(same_change(change), change)) is not change:
-            fates[change] = Fate("duplicate", _REPEATED, known)
-    return list(first.values()), fates
+        first.setdefault(_identity(table, change), change)
+    return sorted(first.values(), key=lambda c: _age(table, c))
 
 
-def _overtaken(table: Table, change: Logged, others: Sequence[Logged]) -> Fate:
-    """The fate of a change that newer ones have overtaken: it was stale on arrival, or it was superseded later."""
-    newer = sorted(
-        (c for c in others if order_of(table, c) > order_of(table, change)), key=lambda c: order_of(table, c)
-    )
+def _undecisive(table: Table, change: Logged, others: Sequence[Logged]) -> Fate:
+    """The fate of a change that does not decide: it is a repetition, was stale on arrival, or was superseded later."""
+    first = next(c for c in others if _identity(table, c) == _identity(table, change))
+    if first is not change:
+        return Fate("duplicate", "the same change is there already", first)
+    newer = [c for c in _distinct(table, others) if _age(table, c) > _age(table, change)]
     before = [c for c in newer if c.landed_at < change.landed_at and c.window != change.window]
     if before:
         return Fate("stale", "a newer change had arrived before it", before[-1])
@@ -100,25 +110,16 @@ def _content(table: Table, change: Logged) -> Row:
 
 def _merged(table: Table, write: Merge, changes: Sequence[Logged], present: Sequence[Row]) -> Outcome:
     """By the newest change of the key, or of each of its columns; see :mod:`incload_assets.writes.column_fold`."""
-
-    def age(change: Logged) -> tuple[Any, ...]:
-        return order_of(table, change)
-
-    some, fates = _distinct(changes, lambda c: (c.kind, c.unset, age(c)))
-    ends = sorted((c for c in some if c.kind == DELETE or c.kind in EMPTIES), key=age)
-    upserts = sorted((c for c in some if c.kind in UPSERTS), key=age)
+    some, fates = _distinct(table, changes), dict[Logged, Fate]()
+    ends = [c for c in some if c.kind == DELETE or c.kind in EMPTIES]
+    upserts = [c for c in some if c.kind in UPSERTS]
     if not upserts:
-        for change in ends:
-            fates[change] = (
-                Fate("in effect", "there is no row to delete; it keeps older changes out")
-                if change is ends[-1]
-                else _overtaken(table, change, ends)
-            )
+        fates |= {c: Fate("in effect", "there is no row to delete; it keeps older changes out") for c in ends[-1:]}
         return Outcome(fates, gone=_deleted(ends[-1]) if ends else "")
-    last = upserts[-1]
-    before = max((age(c) for c in ends if age(c) < age(last)), default=None)
-    ended = ends[-1] if ends and age(ends[-1]) > age(last) else None
-    living = [c for c in upserts if before is None or age(c) > before]
+    last, place = upserts[-1], {change: number for number, change in enumerate(some)}
+    before = max((place[c] for c in ends if place[c] < place[last]), default=-1)
+    ended = ends[-1] if ends and place[ends[-1]] > place[last] else None
+    living = [c for c in upserts if place[c] > before]
     row, sources = _values(table, last, living)
     fixed = {*table.identity, *table.changes.sequence_by}
     if ended is not None and write.soft_delete:
@@ -137,8 +138,6 @@ def _merged(table: Table, write: Merge, changes: Sequence[Logged], present: Sequ
             fates[change] = Fate("waiting", f"no change has set {', '.join(lacks)} yet, which the contract requires")
         elif change in sources and alive:
             fates[change] = Fate("in effect", _gives(table, change, sources[change]))
-        else:
-            fates[change] = _overtaken(table, change, some)
     if not alive and ended is not None:
         return Outcome(fates, gone=_deleted(ended))
     if lacks:
@@ -177,19 +176,10 @@ def _gives(table: Table, change: Logged, columns: Sequence[str]) -> str:
 
 def _versions(table: Table, write: History, changes: Sequence[Logged]) -> Outcome:
     """The versions of a key, see :mod:`incload_assets.writes.versions`."""
-
-    def age(change: Logged) -> tuple[Any, ...]:
-        return order_of(table, change)
-
-    some, fates = _distinct(changes, age)
-    some.sort(key=age)
+    fates: dict[Logged, Fate] = {}
     time, tracked = table.changes.sequence_by[0], write.tracked(table.columns, table.changes)
-    moments = []
-    for _, group in groupby(some, key=lambda c: ranked(c.values.get(time))):
-        *others, newest = group
-        moments.append(newest)
-        for change in others:
-            fates[change] = _overtaken(table, change, [*others, newest])
+    groups = groupby(_distinct(table, changes), key=lambda c: ranked(c.values.get(time)))
+    moments = [[*group][-1] for _, group in groups]
     says = {c: None if c.kind == DELETE else same(c.values, tracked) for c in moments}
     stretches = [list(group) for _, group in groupby(moments, key=says.__getitem__)]
     rows, gone = [], ""
@@ -212,13 +202,11 @@ def _versions(table: Table, write: History, changes: Sequence[Logged]) -> Outcom
 
 def _appended(table: Table, changes: Sequence[Logged]) -> Outcome:
     """The oldest content of each event, see :class:`incload_assets.writes.append.Append`."""
+    some = _distinct(table, changes)
     if not table.changes.keys:
-        some, fates = _distinct(changes, lambda c: same(c.values, table.columns))
-        fates |= {c: Fate("in effect", "the event is in the table") for c in some}
+        fates = {c: Fate("in effect", "the event is in the table") for c in some}
         return Outcome(fates, [_content(table, c) for c in some])
-    some, fates = _distinct(changes, lambda c: order_of(table, c))
-    some.sort(key=lambda c: order_of(table, c))
-    fates |= {c: Fate("stale", "the oldest content of an event is final", some[0]) for c in some}
+    fates = {c: Fate("stale", "the oldest content of an event is final", some[0]) for c in some}
     fates |= {c: Fate("in effect", "it is the oldest content of the event") for c in some[:1]}
     return Outcome(fates, [_content(table, c) for c in some[:1]])
 
@@ -276,15 +264,10 @@ def _of_snapshot(
     table: Table, write: Snapshot, changes: Sequence[Logged], extracts: Extracts, silent: Collection[str]
 ) -> Outcome:
     """The row of the newest extract that decides, see :class:`incload_assets.writes.snapshot.Snapshot`."""
-    windows = extracts.windows
-
-    def age(change: Logged) -> tuple[Any, ...]:
-        return (change.rank, order_of(table, change))
-
-    some, fates = _distinct(changes, age)
+    windows, some, fates = extracts.windows, _distinct(table, changes), dict[Logged, Fate]()
     clean = max((n for n, key in enumerate(windows) if key not in extracts.dirty), default=0)
     since = clean if write.delete_missing else 0
-    right = max((c for c in some if c.rank >= since), key=age, default=None)
+    right = next((c for c in reversed(some) if c.rank >= since), None)
     after = right.rank + 1 if right is not None else since
     lacking = [
         key for key in windows[after:] if write.delete_missing and key not in extracts.blind and key not in silent
@@ -292,17 +275,11 @@ def _of_snapshot(
     if right is None and write.delete_missing and some:
         lacking = lacking or list(windows[since : since + 1])
     gone = bool(lacking) and bool(some)
-    for change in some:
-        if change is right and not gone:
-            fates[change] = Fate("in effect", f"{change.window} is the newest extract that has the row")
-        elif gone:
-            fates[change] = Fate("superseded", f"the newer extract {lacking[0]} lacks the row")
-        else:
-            assert right is not None
-            late = right.landed_at < change.landed_at
-            fates[change] = Fate("stale" if late else "superseded", f"{right.window} decides", right)
     if not gone:
+        if right is not None:
+            fates[right] = Fate("in effect", f"{right.window} is the newest extract that has the row")
         return Outcome(fates, [] if right is None else [_content(table, right)])
+    fates |= {change: Fate("superseded", f"the newer extract {lacking[0]} lacks the row") for change in some}
     about = f"the extract {lacking[0]} lacks it"
     if write.scope is not None:  # only Spark knows whether the row is in the scope
         return Outcome(

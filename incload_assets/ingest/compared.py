@@ -8,16 +8,24 @@ from incload_assets.change_log.change import DELETE, NOT_KEPT, REJECTED, UPSERTS
 from incload_assets.contract.contract import not_null
 from incload_assets.declaration.layout import ingested
 from incload_assets.declaration.table import Table
-from incload_assets.ingest.corrections import CORRECTED
+from incload_assets.ingest.accepted import ACCEPTED
 from incload_assets.platform.sql import all_of, col, content_hash_sql
 
 
-def compared(validated: DataFrame, table: Table, *, places: bool = True, may_be_corrected: bool = False) -> DataFrame:
-    """Rows of :func:`~incload_assets.ingest.validate.with_reasons`, with reasons from other rows, and their final kind.
+def compared(validated: DataFrame, table: Table, *, places: bool = True, may_be_accepted: bool = False) -> DataFrame:
+    """The rows with the reasons that other rows of their window give them, and their final kind.
 
     All colliding rows are rejected, because the loader cannot know which one is correct. A unique value belongs to the
-    key whose newest change in the window has it: older changes and deletes have given it up. Keys in two partitions are
-    searched for only with ``places``; not needed if the caller has excluded them.
+    key whose newest change in the window has it: older changes and deletes have given it up.
+
+    Args:
+        validated: Rows as :func:`incload_assets.ingest.validate.with_reasons` returns them.
+        table: The declaration.
+        places: Whether to search for keys in two partitions; not needed if the caller has excluded them.
+        may_be_accepted: Whether people accepted some of the rows.
+
+    Returns:
+        The rows as :func:`incload_assets.ingest.validate.validate` returns them.
     """
     accepted = F.size("_reasons") == 0
     collisions = []
@@ -59,7 +67,7 @@ def compared(validated: DataFrame, table: Table, *, places: bool = True, may_be_
         "_hash",
         "_source",
         "_reasons",
-        F.when(rejected | F.col(CORRECTED) if may_be_corrected else rejected, F.col("_payload")).alias("_payload"),
+        F.when(rejected | F.col(ACCEPTED) if may_be_accepted else rejected, F.col("_payload")).alias("_payload"),
         "_rescued",
         *(["_unset"] if table.by_column else []),
         # an unreadable record may be part of a full extract, unless its source excludes that

@@ -126,9 +126,9 @@ def told(values: Mapping[str, Any], table: Table) -> Facts:
 def content_sum(table: Table) -> Column:
     """The hash of a window's content, to be taken modulo :data:`CONTENTS`: the sum of the hashes of its rows.
 
-    A change is hashed by its kind and values, and by the payload that it keeps if a person has accepted or fixed it; a
-    rejected row by its payload, so not by its reasons and what a code could read of it. Sums can be added and
-    subtracted, and unlike an exclusive or, a sum detects repeated rows.
+    A change is hashed by its kind and values, and by the payload that it keeps if a person has accepted it; a rejected
+    row by its payload, so not by its reasons and what a code could read of it. Sums can be added and subtracted, and
+    unlike an exclusive or, a sum detects repeated rows.
     """
     kind, payload = F.col("_kind"), F.col("_payload")
     more = [F.array_sort("_unset")] if table.by_column else []

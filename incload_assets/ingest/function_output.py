@@ -1,5 +1,8 @@
 """The result of a table's function: the columns of its contract, and the record that is carried through it."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pyspark.sql.types as T
 from pyspark.sql import DataFrame
 
@@ -8,6 +11,18 @@ from incload_assets.platform.errors import DeclarationError
 
 RECORD = "_record"
 """The column that carries the raw record through the author's function."""
+
+
+def returns_its_rows(function: Callable[[Any], Any]) -> bool:
+    """True if a table's function returns its rows as they are.
+
+    It is called with an object that can do nothing, so a function that uses its rows in any way fails.
+    """
+    rows = object()
+    try:
+        return function(rows) is rows
+    except Exception:  # any, as the function is its author's
+        return False
 
 
 def check_output(out: DataFrame, table: Table) -> None:

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.change_log.commit import commit
 from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.decisions import accepted_rows
 from incload_assets.change_log.lake_errors import lost_file
 from incload_assets.change_log.staged import Staged
 from incload_assets.change_log.window_records import WindowRecord
@@ -22,7 +23,6 @@ from incload_assets.declaration.window import Window
 from incload_assets.delta.tuning import tune_ingest
 from incload_assets.ingest.carry_over import replaced_rows, staying_rows
 from incload_assets.ingest.condition_errors import broken_condition_named
-from incload_assets.ingest.corrections import corrections_of
 from incload_assets.ingest.facts import Facts, asked, facts_of, has_torn_keys, told
 from incload_assets.ingest.full_extracts import extracts_of, marks_of
 from incload_assets.ingest.gains import gain_of, with_before
@@ -169,11 +169,11 @@ def _stage(
     )
     staged = held.enter_context(Staged(load.log, load.spark, list(at_source)))
     with broken_condition_named(extracted, table, min(at_source)):
-        corrections = corrections_of(load.lake, table, at_source)
+        accepted = accepted_rows(load.lake, table, at_source, load.info)
         deny = deny_list_of(load.lake, table)  # after the barrier, which the staged rows have read
         keys = held.enter_context(person_keys_of(unobserved, table, load.lake, deny, create=True))
         extracted = protected(extracted, table, keys, deny)
-        validated = validate(extracted, table, positions, places=places, corrections=corrections, deny=deny)
+        validated = validate(extracted, table, positions, places=places, accepted=accepted, deny=deny)
         observed = validated.observe(seen, *asked(table)) if len(positions) == 1 else validated
         staged.write(observed, load.log.validated)
         if keys is not None:

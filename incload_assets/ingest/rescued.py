@@ -3,8 +3,8 @@
 The log keeps fields that the contract did not declare beside their row, as a JSON object (``_rescued``). Once a column
 has the name of such a field, its values are converted, checked and counted as a landing would do it.
 
-Of accepted rows the log has what the table's function returned, and not the record. So a row is filled only if the
-function passes the new columns on and makes nothing else of them, which :func:`uses_of` finds out with the rows.
+Of accepted rows the log has what the table's function returned, and not the record. So rows are filled only if the
+function returns them as they are, with the new values, too, see :func:`changed_by_function`.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -19,7 +19,7 @@ from incload_assets.contract.contract import MASK, Contract, not_null, unless_sa
 from incload_assets.contract.conversion import NESTED, as_text
 from incload_assets.declaration.source import PRESENT
 from incload_assets.declaration.table import Table
-from incload_assets.ingest.function_output import RECORD, check_output
+from incload_assets.ingest.function_output import RECORD, check_output, returns_its_rows
 from incload_assets.ingest.set_columns import known
 from incload_assets.ingest.validate import rescued_with
 from incload_assets.platform.sql import col, content_hash_sql
@@ -118,31 +118,28 @@ def filled(rows: DataFrame, table: Table, names: Sequence[str]) -> DataFrame:
     return out.withColumns({"_rescued": rescued, "_hash": F.expr(content_hash_sql(table.columns))}).drop(_JUDGING)
 
 
-def uses_of(rows: DataFrame, table: Table, names: Sequence[str]) -> list[str]:
-    """The columns that the table's function makes of rescued values, otherwise than by passing them on.
+def changed_by_function(rows: DataFrame, table: Table, names: Sequence[str]) -> list[str]:
+    """The columns to which the table's function gives other values than rows have once they are filled.
 
-    The function is called twice, with the values and without them: a column that then differs is made of them.
+    None means that the function passes the new columns on and makes nothing else of them, nor of what it made before.
+
+    Args:
+        rows: As for :func:`filled`.
+        table: The declaration.
+        names: The columns to be filled.
     """
-    typed, record = filled(rows.filter(F.col("_rescued").isNotNull()), table, names), F.col(RECORD)
+    if returns_its_rows(table.function):
+        return []
+    typed = filled(rows.filter(F.col("_rescued").isNotNull()), table, names)
     nothing = [F.lit(None).cast("string").alias(name) for name in table.control_fields]
-    given = F.struct(*map(col, table.columns)).alias("given")
-    first = table.function(typed.select(*map(col, table.columns), *nothing, F.struct(given).alias(RECORD)))
-    check_output(first, table)
-    made = F.struct(record.getField("given").alias("given"), F.struct(*map(col, table.columns)).alias("made"))
-    without = [
-        (F.lit(None).cast(table.type_of(name)) if name in names else record.getField("given").getField(name)).alias(
-            name
-        )
-        for name in table.columns
-    ]
-    second = table.function(first.select(*without, *nothing, made.alias(RECORD)))
-    check_output(second, table)
+    given = F.struct(*map(col, table.columns)).alias(RECORD)
+    out = table.function(typed.select(*map(col, table.columns), *nothing, given))
+    check_output(out, table)
     differs = []
-    for name in table.columns:
-        with_values = record.getField("made").getField(name)
-        other = record.getField("given").getField(name) if name in names else col(name)
-        differs.append(F.max(~_plain(with_values, table, name).eqNullSafe(_plain(other, table, name))))
-    found = second.agg(*(flag.alias(f"_{number}") for number, flag in enumerate(differs))).head()
+    for number, name in enumerate(table.columns):
+        made, given = _plain(col(name), table, name), _plain(F.col(RECORD).getField(name), table, name)
+        differs.append(F.max(~made.eqNullSafe(given)).alias(f"_{number}"))
+    found = out.agg(*differs).head()
     return [] if found is None else [name for name, flag in zip(table.columns, found, strict=True) if flag]
 
 

@@ -1,6 +1,6 @@
 """Validation: turns extracted records into typed rows, each with the reasons why it is not accepted."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 from functools import partial
 
 import pyspark.sql.types as T
@@ -16,7 +16,6 @@ from incload_assets.change_log.change import (
     UPSERTS,
     sets,
 )
-from incload_assets.change_log.decisions import Decision
 from incload_assets.contract.contract import MASK, not_null, unless_said
 from incload_assets.contract.conversion import as_text
 from incload_assets.contract.protection import UNENCRYPTED, Encrypted
@@ -24,8 +23,8 @@ from incload_assets.declaration import source as base
 from incload_assets.declaration.layout import misplaced
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window as LoadWindow
+from incload_assets.ingest.accepted import ACCEPTED, marked_accepted
 from incload_assets.ingest.compared import compared
-from incload_assets.ingest.corrections import ACCEPTED, CORRECTED, corrected
 from incload_assets.ingest.erased import KNOWN_ERASED, binned
 from incload_assets.ingest.function_output import RECORD, check_output
 from incload_assets.ingest.set_columns import Raw, known, told_by_record, unset
@@ -42,7 +41,7 @@ def validate(
     *,
     places: bool = True,
     beside: DataFrame | None = None,
-    corrections: Sequence[Decision] = (),
+    accepted: Collection[str] = (),
     deny: DenyList = NOBODY,
 ) -> DataFrame:
     """Types the records, applies the table's function, and validates the rows by the contract.
@@ -51,31 +50,33 @@ def validate(
         extracted: Records as a source's ``extract`` returns them, and ``_window``, the partition key of each row.
         places: Whether to search for keys in two partitions; not needed if the caller has excluded them.
         beside: Accepted rows of the log that are in the windows, too, and may collide with the records.
+        accepted: The identifiers of rows of the windows that people accepted.
+        deny: The erased subjects that concern the table.
 
     Returns:
         One row per record, and per row of ``beside``: the table's columns, ``_kind`` (upsert, moved, delete, truncate,
         rejected, skipped or erased), ``_hash`` of the content, ``_window``, ``_source``, ``_reasons`` (empty unless
-        rejected, skipped or erased), ``_payload`` (of rejected and of corrected rows only), ``_rescued``; ``_unset``,
+        rejected, skipped or erased), ``_payload`` (of rejected and of accepted rows only), ``_rescued``; ``_unset``,
         columns that the change leaves unset, if the table's changes may do so; ``_is_snapshot``, whether the row is
         part of a full extract, if the table has them.
 
     Raises:
         DeclarationError: The function dropped or added columns.
     """
-    out = table.function(_typed(corrected(protected(extracted, table), corrections), table))
+    out = table.function(_typed(marked_accepted(protected(extracted, table), accepted), table))
     check_output(out, table)
-    rows = _with_reasons(out, table, windows, deny, may_be_corrected=bool(corrections))
+    rows = _with_reasons(out, table, windows, deny, may_be_accepted=bool(accepted))
     if beside is not None:
-        accepted = beside.withColumn("_reasons", F.coalesce("_reasons", F.array().cast("array<string>")))
-        if corrections:
-            accepted = accepted.withColumn(CORRECTED, F.lit(False))
-        rows = rows.unionByName(accepted.select(*map(col, rows.columns)))
-    return compared(rows, table, places=places, may_be_corrected=bool(corrections))
+        good = beside.withColumn("_reasons", F.coalesce("_reasons", F.array().cast("array<string>")))
+        if accepted:
+            good = good.withColumn(ACCEPTED, F.lit(False))
+        rows = rows.unionByName(good.select(*map(col, rows.columns)))
+    return compared(rows, table, places=places, may_be_accepted=bool(accepted))
 
 
 def with_reasons(typed: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> DataFrame:
     """Typed rows with the reasons that each has by itself, as ``beside`` of :func:`validate` takes them."""
-    return _with_reasons(typed, table, windows, NOBODY, may_be_corrected=False)
+    return _with_reasons(typed, table, windows, NOBODY, may_be_accepted=False)
 
 
 def fields_of(extracted: DataFrame, table: Table) -> DataFrame:
@@ -119,7 +120,7 @@ def _typed(extracted: DataFrame, table: Table) -> DataFrame:
         F.when(F.col("_malformed").isNull(), skipped).alias("_skipped"),
         table.contract.type_reasons(raw, raw_types, col).alias("_type_reasons"),
         *fields_set,
-        *(name for name in (CORRECTED, ACCEPTED, JUDGED) if name in extracted.columns),
+        *(name for name in (ACCEPTED, JUDGED) if name in extracted.columns),
         F.col(OF_PERSON) if OF_PERSON in extracted.columns else of_nobody(),
     )
     typed = extracted.select(*own, *table.contract.typed(raw, raw_types)).select(
@@ -152,7 +153,7 @@ def _condition(sql: str | None) -> Column:
 
 
 def _with_reasons(
-    out: DataFrame, table: Table, windows: Iterable[LoadWindow], deny: DenyList, *, may_be_corrected: bool
+    out: DataFrame, table: Table, windows: Iterable[LoadWindow], deny: DenyList, *, may_be_accepted: bool
 ) -> DataFrame:
     record = F.col(RECORD)
     kind = record.getField("_kind")
@@ -178,7 +179,7 @@ def _with_reasons(
             elsewhere.append(F.when(here, not_null(*broken)).otherwise(F.array()))
     of_types = record.getField("_type_reasons")
     of_contract = _contract_reasons(kind, table)
-    if may_be_corrected:
+    if may_be_accepted:
         borne = _contract_reasons(kind, table, checks=False)
         of_contract = F.when(record.getField(ACCEPTED), borne).otherwise(of_contract)
     of_rules = F.concat(of_contract, absent, *elsewhere)
@@ -192,7 +193,7 @@ def _with_reasons(
         *(record.getField(name).alias(name) for name in ("_window", "_source", "_payload", "_rescued")),
         *(["_unset"] if table.by_column else []),
         *([record.getField("_is_snapshot").alias("_is_snapshot")] if table.changes.snapshot_when else []),
-        *([record.getField(CORRECTED).alias(CORRECTED)] if may_be_corrected else []),
+        *([record.getField(ACCEPTED).alias(ACCEPTED)] if may_be_accepted else []),
         *([record.getField(OF_PERSON).getField("is_erased").alias(KNOWN_ERASED)] if deny else []),
     )
     if table.changes.truncate_when:  # a truncate is identified by its missing key, so a key of its record is dropped
@@ -220,7 +221,7 @@ def _judged(name: str, table: Table) -> Column:
     by = table.subject.by  # the key that encrypted is that of the person whom the source named
     kept = F.col(RECORD).getField(OF_PERSON).getField("kept")
     is_other = col(name).isNotNull() & (kept != as_text(col(by), table.type_of(by)))
-    text = f"{name}: {MASK} {UNENCRYPTED}, as the table's function or a correction changes {by}"
+    text = f"{name}: {MASK} {UNENCRYPTED}, as the table's function changes {by}"
     return F.coalesce(F.when(is_other, text), told)
 
 

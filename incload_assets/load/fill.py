@@ -1,15 +1,16 @@
 """Fill: columns that the contract declares now get the values that the log rescued before, without the source.
 
-The accepted rows of a window are filled by :mod:`incload_assets.ingest.rescued`, its rejected rows are judged again
+The accepted rows of a window are filled by :mod:`incload_assets.ingest.rescued`, its rejected rows are validated again
 from their records as in a replay, and the window is landed again with all of them. Then it is merged and reconciled.
 
-The window's record says that the present code has judged the window if the code differs from the former one by the new
-columns alone. Otherwise the other columns are still what the former code made of the records, and the record says so.
+The window's record says that the present code has validated the window if the code differs from the former one by the
+filled columns alone. Otherwise the other columns are still what the former code made of the records.
 """
 
+import json
 from collections.abc import Collection, Iterator, Sequence
-from itertools import combinations
 
+import pyarrow.compute as pc
 import sqlglot
 from pyspark.sql import functions as F
 from sqlglot import exp
@@ -18,21 +19,21 @@ from incload_assets.change_log.change import DELETE, REJECTED, TRUNCATE, UPSERTS
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.payloads import keeps_payload
 from incload_assets.change_log.window_records import WindowRecord
+from incload_assets.contract.contract import MASK
 from incload_assets.declaration.declare import version_without
 from incload_assets.declaration.table import Table
-from incload_assets.declaration.window import Window
+from incload_assets.declaration.window import Window, known_windows
 from incload_assets.ingest.facts import facts_of
-from incload_assets.ingest.rescued import filled, is_fillable, rescued_in, uses_of
+from incload_assets.ingest.rescued import changed_by_function, filled, is_fillable, rescued_in
 from incload_assets.load.judgeable import can_be_judged
 from incload_assets.load.landing_again import facts_of_window, land_again, present_landing
 from incload_assets.load.load import LoadReport
 from incload_assets.load.replay import judged_again, unreplayable
 from incload_assets.load.revision import Revision, revise_and_merge
 from incload_assets.platform.errors import DeclarationError, SourceUnreadable, WindowCompacted
+from incload_assets.platform.lake import Lake, data_files
+from incload_assets.platform.lake_rows import dataset_of
 from incload_assets.platform.wording import several
-
-_OTHERS = 3
-"""Most columns without a rescued value that are looked for among those declared since a window was judged."""
 
 
 def unfillable(table: Table) -> str:
@@ -61,6 +62,33 @@ def refuse_unfillable(table: Table) -> None:
         )
 
 
+def windows_to_fill(table: Table, lake: Lake) -> dict[str, list[str]]:
+    """The windows with rescued fields whose values a declared column lacks: the names, by partition key.
+
+    Args:
+        table: The declaration.
+        lake: The lake.
+    """
+    log = lake.delta(lake.log_uri(table.key.path))
+    if log is None:
+        return {}
+    known = {name for name in table.columns if name in log.schema().to_arrow().names}
+    found: dict[str, set[str]] = {}
+    batches = dataset_of(log, data_files(log)).to_batches(
+        columns=["_window", "_rescued", *sorted(known)], filter=pc.field("_rescued").is_valid()
+    )
+    for batch in batches:
+        for row in batch.to_pylist():
+            lacking = [
+                name
+                for name, value in json.loads(row["_rescued"]).items()
+                if name in table.columns and row.get(name) is None and value != MASK
+            ]
+            if lacking:
+                found.setdefault(row["_window"], set()).update(lacking)
+    return {window.key: sorted(found[window.key]) for window in known_windows(table.partitions_def, list(found))}
+
+
 def fill_window(load: LoadContext, window: Window) -> LoadReport:
     """Fills columns of a window's rows from their rescued fields. The source is not read.
 
@@ -73,7 +101,7 @@ def fill_window(load: LoadContext, window: Window) -> LoadReport:
     Raises:
         SourceUnreadable: The log does not tell enough of the records.
         WindowCompacted: Changes of the window are gone from the log.
-        DeclarationError: The function, or a condition, makes something else of the values than the columns.
+        DeclarationError: The function changes rows of the log, or a condition or the sequence uses a filled column.
         ContractViolation: Too many rows do not fit.
         IncrementalLoadError: The window was never loaded, or is held; or an error of any other step.
 
@@ -106,14 +134,14 @@ def _land(revision: Revision) -> bool | None:
         load.info(f"{table.name} {window.key}: no rescued field that its columns lack")
         return None
     names, rows = found.columns, former.filter(is_fillable(table))
-    _refuse_other_uses(table, window, names, uses_of(rows, table, names))
+    _refuse_other_uses(table, window, names, changed_by_function(rows, table, names))
     rejected, has_record = former.filter(F.col("_kind") == REJECTED), keeps_payload()
     corrected = former.filter(F.col("_kind").isin(*UPSERTS, DELETE, TRUNCATE) & has_record)
     again = rejected.filter(can_be_judged(table)).unionByName(corrected)
     staged.write(judged_again(load, window, again, filled(rows, table, names)), load.log.validated)
     staged.write(rejected.filter(~can_be_judged(table) & ~is_fillable(table)), load.log.validated)
     facts = facts_of(staged.read(), table, [window])[window.key]
-    is_present = before.code_version in _versions_without(table, names)
+    is_present = before.code_version in (table.code_version, version_without(table, names))
     version = table.code_version if is_present else before.code_version
     # with the present code the other columns are what they would be, so that only keys of filled rows lose a row
     facts = facts_of_window(revision, before, facts, judged=version)
@@ -125,22 +153,22 @@ def _land(revision: Revision) -> bool | None:
     return land_again(revision, before, facts, judged=version, note=f"filled {window.key}")
 
 
-def _refuse_other_uses(table: Table, window: Window, names: Collection[str], made: Sequence[str]) -> None:
-    """Refuses columns from which more is made than the columns themselves.
+def _refuse_other_uses(table: Table, window: Window, names: Collection[str], changed: Sequence[str]) -> None:
+    """Refuses columns that decide about more than themselves.
 
     Raises:
-        DeclarationError: With the columns, and what is made of them.
+        DeclarationError: With the columns, and what uses them.
     """
     in_conditions = sorted({*names} & {*_in_conditions(table)})
     in_order = [name for name in table.changes.sequence_by if name in names]
-    if not (made or in_conditions or in_order):
+    if not (changed or in_conditions or in_order):
         return
-    uses = [f"its function makes {', '.join(made)} of them"] if made else []
+    uses = [f"its function changes {', '.join(changed)} of rows of the log"] if changed else []
     uses += [f"conditions of its changes read {', '.join(in_conditions)}"] if in_conditions else []
     uses += [f"its changes are ordered by {', '.join(in_order)}"] if in_order else []
     raise DeclarationError(
         f"{table.name} {window.key}: {', '.join(names)} cannot be filled from the log: {'; '.join(uses)}",
-        rule="the log has what the function returned, and not the records; a fill passes rescued values on as they are",
+        rule="the log has what the function returned, and not the records: a fill is of columns that it passes on",
         remedy=f"load the partition from its source: incload load {table.name} --partitions {window.key}",
     )
 
@@ -151,12 +179,3 @@ def _in_conditions(table: Table) -> Iterator[str]:
         if condition is not None:
             for column in sqlglot.parse_one(condition, dialect="spark").find_all(exp.Column):
                 yield column.parts[0].name
-
-
-def _versions_without(table: Table, names: Sequence[str]) -> Iterator[str]:
-    """The versions of code that differs from the present one by columns alone, the filled ones among them."""
-    yield table.code_version
-    others = [name for name in table.columns if name not in {*names, *table.identity}]
-    for count in range(_OTHERS + 1):
-        for more in combinations(others, count):
-            yield version_without(table, {*names, *more})

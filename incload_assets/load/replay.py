@@ -5,7 +5,7 @@ that now pass become changes of their window, at their old places; the others st
 A replay is a landing of the window under the next number, then an ordinary merge and reconciliation: a load of the
 window that comes first makes it start again, and one that was killed is refused by the fences.
 
-Rows that people have fixed or accepted keep their payloads, too, and are judged again, in case that was undone.
+Rows that people have accepted keep their payloads, too, and are judged again, in case that was undone.
 
 The window's other accepted rows stay as they are. So its record keeps the code version of these rows, and says that the
 present code has validated the window only if it has validated all rows.
@@ -18,12 +18,11 @@ from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import DELETE, REJECTED, TRUNCATE, UPSERTS
 from incload_assets.change_log.context import LoadContext
-from incload_assets.change_log.decisions import corrected_at
+from incload_assets.change_log.decisions import accepted_rows, decided_at
 from incload_assets.change_log.payloads import keeps_payload
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.ingest.condition_errors import broken_condition_named
-from incload_assets.ingest.corrections import corrections_of
 from incload_assets.ingest.facts import content_sum, facts_of
 from incload_assets.ingest.gains import content_with, validates_each_alone, with_before
 from incload_assets.ingest.validate import validate
@@ -81,21 +80,21 @@ def _land(revision: Revision) -> bool | None:
     """One attempt; whether it was committed, or None if there is nothing to judge."""
     load, table, window, staged = revision.load, revision.load.table, revision.window, revision.staged
     before = present_landing(revision, rule="a replay judges the rejected rows of a loaded window again")
-    was_corrected = window.key in corrected_at(load.lake, table)
-    if not before.rejected and not was_corrected:
+    was_decided = window.key in decided_at(load.lake, table)
+    if not before.rejected and not was_decided:
         return None
     if revision.waits_for_removals:
         return False
     former = revision.former
-    alone = validates_each_alone(table) and not was_corrected
+    alone = validates_each_alone(table) and not was_decided
     rejected, with_payload = former.filter(F.col("_kind") == REJECTED), keeps_payload()
     good = former.filter(F.col("_kind").isin(*UPSERTS, DELETE, TRUNCATE))
     accepted = None if alone else good.filter(~with_payload)
-    judged = rejected.unionByName(good.filter(with_payload)) if was_corrected else rejected
+    judged = rejected.unionByName(good.filter(with_payload)) if was_decided else rejected
     staged.write(judged_again(load, window, judged, accepted), load.log.validated)
     judgeable, content = _counted(rejected, table)
     if unparsed := before.rejected - judgeable:
-        if unparsed == before.rejected and not was_corrected:
+        if unparsed == before.rejected and not was_decided:
             refuse_expired(table, window, rejected)
         staged.write(rejected.filter(~can_be_judged(table)), load.log.validated)
         load.info(f"{table.name} {window.key}: {several(unparsed, 'rejected row')} without a record must stay rejected")
@@ -133,6 +132,6 @@ def judged_again(load: LoadContext, window: Window, rejected: DataFrame, accepte
     table = load.table
     records = records_of_payloads(rejected.filter(can_be_judged(table)), table)
     with broken_condition_named(records, table, window.key):
-        corrections = corrections_of(load.lake, table, [window.key])
+        decided = accepted_rows(load.lake, table, [window.key], load.info)
         deny = deny_list_of(load.lake, table)
-        return validate(records, table, [window], beside=accepted, corrections=corrections, deny=deny)
+        return validate(records, table, [window], beside=accepted, accepted=decided, deny=deny)

@@ -1,7 +1,7 @@
 """Removal of payloads of rejected rows at the end of their lifetime, the table's ``quarantine_retention``.
 
 The rows stay, with their typed columns, reasons and places; payload and unknown fields are emptied. Rows that people
-have fixed or accepted keep payloads, too, and lose them in the same way. Whether a data file has payloads is in its
+have accepted keep payloads, too, and lose them in the same way. Whether a data file has payloads is in its
 footer, so only files that are old enough and have some are rewritten.
 
 A removal may run beside loads. It is computed from one version of the log, and its commit replaces the files of that
@@ -32,7 +32,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import CONTROL, DELETE, REJECTED, TRUNCATE, UPSERTS
 from incload_assets.change_log.context import LoadContext
-from incload_assets.change_log.decisions import CORRECTIONS, Kind, decisions_in_force, rejected_row_id
+from incload_assets.change_log.decisions import KEEPING, decisions_in_force, rejected_row_id
 from incload_assets.change_log.file_statistics import statistics_of
 from incload_assets.change_log.former import FormerLandings
 from incload_assets.change_log.payloads import EXPIRED, expired_payload, instant, keeps_payload, milliseconds
@@ -49,9 +49,8 @@ from incload_assets.platform.sql import union_of
 from incload_assets.platform.wording import several
 from incload_assets.progress.audit import expire_audit
 
-CORRECTED_KINDS = (*UPSERTS, DELETE, TRUNCATE)
-"""Kinds of rows that keep a payload if people have corrected them."""
-DECIDED: tuple[Kind, ...] = ("discard", *CORRECTIONS)
+ACCEPTED_KINDS = (*UPSERTS, DELETE, TRUNCATE)
+"""Kinds of rows that keep a payload if people have accepted them."""
 _FOOTERS_AT_ONCE = 8
 
 
@@ -111,10 +110,11 @@ def expire_payloads(load: LoadContext, older_than: datetime) -> PayloadsExpired:
     """
     if (log := load.lake.delta(load.log.uri)) is None:
         return PayloadsExpired()
-    corrected = {decision.window for decision in decisions_in_force(load.lake, load.table, CORRECTIONS)}
+    decisions = decisions_in_force(load.lake, load.table, KEEPING)
+    accepted = {decision.window for decision in decisions}
     done = PayloadsExpired()
-    for kind in (REJECTED, *CORRECTED_KINDS):
-        old = _old_files(load, log, kind, older_than, None if kind == REJECTED else corrected)
+    for kind in (REJECTED, *ACCEPTED_KINDS):
+        old = _old_files(load, log, kind, older_than, None if kind == REJECTED else accepted)
         keys = sorted({file.window for file in old})
         for first in range(0, len(keys), MAX_PARTITIONS):
             some = keys[first : first + MAX_PARTITIONS]
@@ -207,7 +207,7 @@ def _emptied(load: LoadContext, log: DeltaTable, due: pa.Table, keys: Sequence[s
             remedy="have Delta rewrite it: REORG TABLE … APPLY (PURGE), then drop the feature",
         )
     rows = union_of(part.read(load.spark) for part in parts if part is not None)
-    decided = {decision.row for decision in decisions_in_force(load.lake, load.table, DECIDED, only=keys)}
+    decided = {decision.row for decision in decisions_in_force(load.lake, load.table, ["discard", *KEEPING], only=keys)}
     emptied = expired_payload()
     if decided:
         ids = load.spark.createDataFrame([(row,) for row in decided], "_decided string")

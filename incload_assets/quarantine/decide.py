@@ -1,16 +1,15 @@
 """Decisions about rejected rows: each is judged by its effect first, then written into the audit, then recorded."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import DELETE, REJECTED, TRUNCATE, UPSERTS
 from incload_assets.change_log.decisions import (
-    CORRECTIONS,
     Decision,
     Kind,
+    accepted_rows,
     decide,
     decisions_in_force,
     undo_decision,
@@ -26,8 +25,6 @@ from incload_assets.load.replay import refuse_unreplayable
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.lake_rows import rows_where
-from incload_assets.platform.sql import all_of, col
-from incload_assets.platform.wording import place_of
 from incload_assets.progress.audit import AuditEntry, record
 from incload_assets.quarantine.quarantine import DISCARDED, dirty_windows, rejected_rows
 
@@ -41,7 +38,7 @@ def decide_where(
     spark: SparkSession,
     table: Table,
     lake: Lake,
-    kind: Literal["discard", "accept"],
+    kind: Kind,
     because: str,
     *,
     only: Collection[str] | None = None,
@@ -100,101 +97,8 @@ def decide_where(
     return _recorded(table, lake, decisions, because, actor, details), len(found)
 
 
-def parsed(table: Table, words: Iterable[str]) -> dict[str, str | None]:
-    """The values that words such as ``amount=3.50`` name; without a value after the sign, the column has none.
-
-    Raises:
-        IncrementalLoadError: There is no word, or one has no equals sign, or its column is unknown.
-
-    Example:
-        >>> parsed(payments, ["amount=3.50", "note="])  # doctest: +SKIP
-        {'amount': '3.50', 'note': None}
-    """
-    values: dict[str, str | None] = {}
-    for word in words:
-        name, equals, text = word.partition("=")
-        if not equals or name not in table.columns:
-            raise IncrementalLoadError(
-                f"{table.name}: {name!r} is no column of {table.contract.model_name}"
-                if equals
-                else f"{table.name}: {word!r} is no column with a value",
-                rule="a fix sets columns of the contract, each as COLUMN=VALUE",
-                remedy=f"choose from {', '.join(table.columns)}",
-            )
-        if name in table.contract.protections:
-            raise IncrementalLoadError(
-                f"{table.name}: {name!r} is {table.contract.protections[name]}",
-                rule="values of protected columns are not kept, so nobody enters one here",
-                remedy="correct the value at the source, and load the partition",
-            )
-        values[name] = text or None
-    if not values:
-        raise IncrementalLoadError(
-            f"{table.name}: no value is given",
-            rule="a fix sets columns of the contract, each as COLUMN=VALUE",
-            remedy="write for example --set amount=3.50",
-        )
-    return values
-
-
-def fix_row(
-    spark: SparkSession,
-    table: Table,
-    lake: Lake,
-    key: Mapping[str, Any],
-    values: Mapping[str, str | None],
-    because: str,
-    *,
-    only: Collection[str] | None = None,
-    actor: str = "",
-) -> AuditEntry:
-    """Gives fields of one rejected row other values. A replay of its window brings the row into the table.
-
-    Args:
-        spark: The session.
-        table: The declaration.
-        lake: The lake.
-        key: The row's key: values of the types of the contract by column.
-        values: The right values by field, as text; None: the field has no value.
-        because: Why.
-        only: Partition keys; None: all windows.
-        actor: Who does it; by default the user of this process.
-
-    Returns:
-        The audit's entry, which names the partition.
-
-    Raises:
-        SourceUnreadable: The source cannot parse the payloads of rejected rows.
-        IncrementalLoadError: No rejected row has the key, several have, or the row would still be rejected; nothing is
-            recorded then.
-
-    Example:
-        >>> fix_row(spark, payments, lake, {"payment_id": 7}, {"amount": "3.50"}, "by phone")  # doctest: +SKIP
-    """
-    refuse_unreplayable(table)
-    records = dirty_windows(table, lake, only)
-    has_key = all_of(col(name).eqNullSafe(F.lit(value)) for name, value in key.items())
-    rows = _open_rows(spark, table, lake, records).filter(has_key) if records else None
-    found = rows.select("_window", "_id", "_source").head(3) if rows is not None else []
-    shown = ", ".join(f"{name}={'***' if name in table.contract.personal else key[name]}" for name in key)
-    if len(found) != 1 or rows is None:
-        places = "; ".join(f"{row['_window']}, {place_of(*row['_source'])}" for row in found)
-        raise IncrementalLoadError(
-            f"{table.name}: {'several rejected rows have' if found else 'no rejected row has'} the key {shown}"
-            + (f": {places}" if found else ""),
-            rule="a fix is of one rejected row, which is named by its key",
-            remedy="name the partition: --partitions" if found else f"see the rows: incload quarantine {table.name}",
-        )
-    [row] = found
-    fingerprint = records[row["_window"]].fingerprint
-    decision = Decision(kind="fix", window=row["_window"], fingerprint=fingerprint, row=row["_id"], values=values)
-    _expect_good(spark, table, lake, rows, [decision])
-    details = {"columns": ", ".join(sorted(values)), "row": row["_id"][:12]}
-    return _recorded(table, lake, [decision], because, actor, details)
-
-
 def take_back(table: Table, lake: Lake, kind: Kind, number: int, because: str, *, actor: str = "") -> AuditEntry:
-    """Undoes a decision. After a fix or an acceptance, a replay of the partitions judges the rows as they came.
+    """Undoes a decision. After an acceptance, a replay of the partitions validates the rows as they came.
 
     Args:
         table: The declaration.
@@ -223,7 +127,7 @@ def take_back(table: Table, lake: Lake, kind: Kind, number: int, because: str, *
         raise IncrementalLoadError(
             f"{table.name}: the records of {expired} of {len(rows)} rows were removed after "
             f"{table.quarantine_retention}",
-            rule=f"a {kind} is undone by judging the rows as they came, and their records are kept for "
+            rule="an acceptance is undone by validating the rows as they came, and their records are kept for "
             "quarantine_retention",
             remedy="correct the rows at the source, and load their partitions: "
             f"incload load {table.name} --partitions KEYS",
@@ -259,7 +163,7 @@ def _open_rows(spark: SparkSession, table: Table, lake: Lake, records: Mapping[s
 
 
 def _expect_good(spark: SparkSession, table: Table, lake: Lake, rows: DataFrame, decisions: Sequence[Decision]) -> None:
-    """Refuses corrections after which their rows, or others that collide with them, would be rejected."""
+    """Refuses to accept rows that would still be rejected, or with which others would collide."""
     keys = sorted({decision.window for decision in decisions})
     _refuse_expired(table, rows, decisions)
     records = records_of_payloads(rows, table)
@@ -271,15 +175,15 @@ def _expect_good(spark: SparkSession, table: Table, lake: Lake, rows: DataFrame,
         table,
         [table.window_of(key) for key in keys],
         beside=beside,
-        corrections=[*decisions_in_force(lake, table, CORRECTIONS, only=keys), *decisions],
+        accepted={*accepted_rows(lake, table, keys), *(decision.row for decision in decisions)},
     )
     bad = judged.filter(F.col("_kind") == REJECTED).select("_reasons").head(SHOWN)
     if bad or records.count() != len(decisions):
         reasons = "; ".join(", ".join(row["_reasons"]) for row in bad) or "a record cannot be parsed"
         raise IncrementalLoadError(
             f"{table.name}: of {len(decisions)} rows some would be rejected: {reasons}",
-            rule="a correction makes a row one that the table can hold; only checks of values can be waived",
-            remedy="fix the row's other columns too, or narrow --reason and --partitions; nothing was recorded",
+            rule="an accepted row is one that the table can hold; only checks of values can be waived",
+            remedy="have the others corrected at the source, or narrow --reason and --partitions; nothing was recorded",
         )
 
 
@@ -293,11 +197,11 @@ def _expired(table: Table, lake: Lake, decisions: Sequence[Decision]) -> int:
 
 
 def _refuse_expired(table: Table, rows: DataFrame, decisions: Sequence[Decision]) -> None:
-    """Refuses corrections of rows whose records were removed at the end of their lifetime."""
+    """Refuses to accept rows whose records were removed at the end of their lifetime."""
     if expired := rows.filter(is_expired()).count():
         raise IncrementalLoadError(
             f"{table.name}: the records of {expired} of {len(decisions)} rows were removed after "
             f"{table.quarantine_retention}",
-            rule="a correction is judged by the record, and rejected rows keep it for quarantine_retention",
+            rule="a row is accepted by its record, and rejected rows keep it for quarantine_retention",
             remedy="load the partition from its source, or narrow --reason and --partitions; nothing was recorded",
         )

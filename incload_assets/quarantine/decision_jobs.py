@@ -1,4 +1,4 @@
-"""The jobs ``fix_row``, ``accept_rows`` and ``discard_rows``: decisions about rejected rows, from the Dagster UI.
+"""The jobs ``accept_rows`` and ``discard_rows``: decisions about rejected rows, from the Dagster UI.
 
 A decision is recorded; the sensor ``replay_after_contract_change`` then requests the replays of its partitions.
 """
@@ -14,11 +14,9 @@ from incload_assets.platform.wording import several
 from incload_assets.progress.audit import actor_of
 from incload_assets.progress.confirmed import confirm_field, expect_confirmed, named
 from incload_assets.progress.run_tags import LOADS_NOTHING
-from incload_assets.protection.row_key import key_of
-from incload_assets.quarantine.decide import decide_where, fix_row, parsed, take_back
+from incload_assets.quarantine.decide import decide_where, take_back
 
 _JOBS: dict[Kind, tuple[str, str]] = {
-    "fix": ("fix_row", "Gives a rejected row other values; its partition is then replayed."),
     "accept": ("accept_rows", "Accepts rejected rows although they break checks; their partitions are then replayed."),
     "discard": ("discard_rows", "Says that rejected rows need no correction."),
 }
@@ -30,15 +28,13 @@ class DecisionConfig(dg.Config):
     table: str = Field(description="Name of the table.")
     because: str = Field(description="Why, for the audit.")
     partitions: list[str] = Field(default=[], description="Partition keys; empty: all with rejected rows.")
-    reason: str = Field(default="", description="Only rows with a reason that contains this; not for a fix.")
+    reason: str = Field(default="", description="Only rows with a reason that contains this.")
     undo: int = Field(default=0, description="Only undo the decision that has this number in the audit.")
-    key: list[str] = Field(default=[], description="For a fix: the row's key, for example order_id=17.")
-    values: list[str] = Field(default=[], description="For a fix: columns and right values, for example amount=3.50.")
     confirm: str = confirm_field("for a discard, the table's name once more")
 
 
 def decision_jobs(tables: Iterable[Table]) -> list[dg.JobDefinition]:
-    """The jobs ``fix_row``, ``accept_rows`` and ``discard_rows``.
+    """The jobs ``accept_rows`` and ``discard_rows``.
 
     Args:
         tables: All incremental tables.
@@ -61,19 +57,14 @@ def _job(kind: Kind, tables: dict[str, Table]) -> dg.JobDefinition:
         if kind == "discard":
             expect_confirmed(name, config.confirm, table.name, f"takes rejected rows of {table.name} out of view")
         with context.resources.spark.session(table.name) as spark:
-            if kind == "fix":
-                key, values = key_of(table, config.key), parsed(table, config.values)
-                entry, rows = fix_row(spark, table, lake, key, values, config.because, only=only, actor=who), 1
-            else:
-                found, rows = decide_where(
-                    spark, table, lake, kind, config.because, only=only, text=config.reason, actor=who
-                )
-                if found is None:
-                    context.log.info(f"{table.name}: no open rejected row matches")
-                    return
-                entry = found
+            decided, rows = decide_where(
+                spark, table, lake, kind, config.because, only=only, text=config.reason, actor=who
+            )
+            if decided is None:
+                context.log.info(f"{table.name}: no open rejected row matches")
+                return
         context.log.info(
-            f"{table.name}: {kind}: {several(rows, 'row')}; to take it back, run this job with undo={entry.number}"
+            f"{table.name}: {kind}: {several(rows, 'row')}; to take it back, run this job with undo={decided.number}"
         )
 
     @dg.job(name=name, description=about, tags=LOADS_NOTHING)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import dagster as dg
 
-from incload_assets.change_log.decisions import corrected_at
+from incload_assets.change_log.decisions import decided_at
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.payloads import windows_with_payloads
 from incload_assets.declaration import window as windows
@@ -22,7 +22,7 @@ WINDOWS_PER_TICK = 32
 """Most windows of a table that one tick of the sensor requests."""
 INTERVAL_SECONDS = 300
 _CHANGED = "the contract has changed"
-_CORRECTED = "rows were fixed or accepted"
+_ACCEPTED = "rows were accepted"
 
 
 def replay_job_name(table: Table) -> str:
@@ -56,7 +56,7 @@ def _job(table: Table, name: str, about: str, action: RunAction) -> UnresolvedAs
 
 
 def replay_sensor(jobs: Mapping[Table, UnresolvedAssetJobDefinition]) -> dg.SensorDefinition:
-    """The sensor that requests replays of windows whose rejected rows were judged by other code, or corrected since.
+    """The sensor that requests replays of windows whose rejected rows were judged by other code, or accepted since.
 
     It requests each window once for each version of the code. A replay that fails is not repeated: the table's own
     sensor loads its window.
@@ -70,7 +70,7 @@ def replay_sensor(jobs: Mapping[Table, UnresolvedAssetJobDefinition]) -> dg.Sens
         jobs=list(jobs.values()),
         minimum_interval_seconds=INTERVAL_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Replays the quarantine after a change of a table's contract or function, and corrected rows.",
+        description="Replays rejected rows after a change of a table's contract or function, and accepted rows.",
         required_resource_keys={"lake"},
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
@@ -88,12 +88,12 @@ def replay_sensor(jobs: Mapping[Table, UnresolvedAssetJobDefinition]) -> dg.Sens
 
 
 def replay_requests(table: Table, lake: Lake) -> Iterator[dg.RunRequest]:
-    """Requests for the newest windows with rows that other code rejected, or that people have corrected since then.
+    """Requests for the newest windows with rows that other code rejected, or that people have accepted since then.
 
     Dagster drops repeated requests.
     """
     log = ChangeLog(table, lake)
-    records, decided = log.controls(), corrected_at(lake, table)
+    records, decided = log.controls(), decided_at(lake, table)
     judgeable = _judgeable(table, log)
     behind: dict[str, str] = {}
     for key, record in records.items():
@@ -110,7 +110,7 @@ def replay_requests(table: Table, lake: Lake) -> Iterator[dg.RunRequest]:
             partition_key=window.key,
             tags=Request(
                 action="replay",
-                because=_CHANGED if behind[window.key] == table.code_version else _CORRECTED,
+                because=_CHANGED if behind[window.key] == table.code_version else _ACCEPTED,
                 table=table.name,
                 first=window.key,
                 last=window.key,

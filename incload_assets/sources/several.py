@@ -154,15 +154,15 @@ class Several(Source):
 
     def for_contract(self, contract: Contract) -> "Several":
         """See :meth:`Source.for_contract`."""
-        made = replace(self, sources={name: part.for_contract(contract) for name, part in self.sources.items()})
-        object.__setattr__(made, "contract", contract)
-        return made
+        return self._adapted(lambda part: part.for_contract(contract), contract)
 
     def for_changes(self, unavailable: str | None, *, moves: bool) -> "Several":
         """See :meth:`Source.for_changes`."""
-        parts = {name: part.for_changes(unavailable, moves=moves) for name, part in self.sources.items()}
-        made = replace(self, sources=parts)
-        object.__setattr__(made, "contract", self.contract)
+        return self._adapted(lambda part: part.for_changes(unavailable, moves=moves), self.contract)
+
+    def _adapted(self, adapt: Callable[[Source], Source], contract: Contract | None) -> "Several":
+        made = replace(self, sources={name: adapt(part) for name, part in self.sources.items()})
+        object.__setattr__(made, "contract", contract)
         return made
 
     def part(self, file: Column) -> Column:
@@ -181,9 +181,7 @@ class Several(Source):
 
     def requiring(self, required: Callable[[], Collection[str]]) -> "Several":
         """See :meth:`Source.requiring`."""
-        made = replace(self, sources={name: part.requiring(required) for name, part in self.sources.items()})
-        object.__setattr__(made, "contract", self.contract)
-        return made
+        return self._adapted(lambda part: part.requiring(required), self.contract)
 
     def detect(self, request: DetectRequest) -> dict[str, Position]:
         """The positions of all sources together, by window; see :meth:`Source.detect`."""

@@ -10,12 +10,12 @@ from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import DELETE, REJECTED, TRUNCATE, UPSERTS
 from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.decisions import accepted_rows
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.contract.contract import MASK
 from incload_assets.declaration.table import Table
 from incload_assets.ingest.compared import compared
 from incload_assets.ingest.condition_errors import broken_condition_named
-from incload_assets.ingest.corrections import corrections_of
 from incload_assets.ingest.landed import judged_from_log
 from incload_assets.ingest.quarantine import is_tolerated
 from incload_assets.ingest.validate import validate
@@ -59,7 +59,7 @@ class JudgedAnew:
         reasons: The reasons, those of most rows first.
         rejected: The number of quarantined rows that were judged.
         passing: The number of them that would be accepted.
-        decided: The number of rows that people fixed or accepted; they count as accepted.
+        decided: The number of rows that people accepted; they count as accepted.
         unjudged: The number of quarantined rows that keep no record that can be judged.
         stopping: The windows whose load would stop, as too many rows would be rejected.
     """
@@ -89,7 +89,7 @@ class JudgedAnew:
         if self.unjudged:
             yield f"  {self.unjudged:,} more keep no record that can be judged"
         if self.decided:
-            yield f"  {several(self.decided, 'row')} that people fixed or accepted count as accepted"
+            yield f"  {several(self.decided, 'row')} that people accepted count as accepted"
         if self.stopping:
             which = some(self.stopping)
             yield f"{table_name}: loads of {which} would stop, as more rows would be rejected than tolerated"
@@ -131,9 +131,9 @@ def judge_anew(load: LoadContext, last: int) -> JudgedAnew:
     landed = judged_from_log(good, table, windows).unionByName(undoubted).withColumn("_payload", F.lit(_LANDED))
     if can_replay:
         payloads = records_of_payloads(former.filter(is_judged), table)
-        corrections = corrections_of(load.lake, table, keys)
+        accepted = accepted_rows(load.lake, table, keys)
         with broken_condition_named(payloads, table, min(keys)):
-            judged = validate(payloads, table, windows, beside=landed, corrections=corrections)
+            judged = validate(payloads, table, windows, beside=landed, accepted=accepted)
             groups = _groups(judged, table)
     else:
         groups = _groups(compared(landed, table), table)

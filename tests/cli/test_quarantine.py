@@ -1,4 +1,4 @@
-"""``incload quarantine``, ``discard``, ``replay``, ``fix`` and ``accept``, as a person runs them."""
+"""``incload quarantine``, ``discard``, ``replay`` and ``accept``, as a person runs them."""
 
 import csv
 import json
@@ -14,12 +14,13 @@ FILE = ".incload/landing/payments/2026-01-05.csv"
 
 
 @pytest.mark.slow
-def test_rejected_rows_are_shown_exported_discarded_replayed_after_a_change_of_the_contract_and_fixed(
+def test_rejected_rows_are_shown_exported_discarded_replayed_after_a_change_of_the_contract_and_accepted(
     tmp_path: Path, spark_url: str
 ) -> None:
     clone = Clone.of(tmp_path, spark_url)
     clone.write(TABLE, declared := readme_files()[TABLE])
-    clone.write(FILE, readme_files()[FILE] + "5,Alan,free,2026-01-05T13:00:00Z,booked\n")
+    bad = "5,Alan,free,2026-01-05T13:00:00Z,booked\n6,Grace,-9,2026-01-05T13:30:00Z,booked\n"
+    clone.write(FILE, readme_files()[FILE] + bad)
     wide = declared.replace("gt=0", "ge=-5").replace(
         "changes=Changes", "quarantine=Quarantine(max_share=0.5),\n    changes=Changes"
     )
@@ -40,18 +41,21 @@ def test_rejected_rows_are_shown_exported_discarded_replayed_after_a_change_of_t
     replayed = clone.incload("replay", "payments", "--because", "refunds are payments", **PLAIN)
     after = clone.incload("quarantine", "payments", "--reasons", **PLAIN)
     reopened = clone.incload("discard", "payments", "--undo", "3", "--because", "the amount was found", **PLAIN)
-    vain = clone.incload("fix", "payments", "payment_id=5", "--set", "amount=-9", "--because", "a guess", **PLAIN)
-    fixed = clone.incload("fix", "payments", "payment_id=5", "--set", "amount=9", "--because", "by phone", **PLAIN)
-    nothing = clone.incload("accept", "payments", "--because", "a refund", **PLAIN)
+    vain = clone.incload("accept", "payments", "--because", "a guess", **PLAIN)
+    exception = ("accept", "payments", "--reason", "not >= -5", "--because", "a large refund")
+    accepted, nothing = clone.incload(*exception, **PLAIN), clone.incload(*exception, **PLAIN)
 
     assert shown.returncode == 0 and "open, 2026-01-05, payments/2026-01-05.csv row 6" in shown.stdout
     assert "Barbara" not in shown.stdout and '"payer": "***"' in shown.stdout
-    assert sorted((one["column"], one["rows"], one["open"]) for one in told["payments"]) == [("amount", 1, 1)] * 2
-    assert exported.stdout == "payments: 2 rows written to for the bank.csv\n"
+    assert sorted((one["column"], one["rows"], one["open"]) for one in told["payments"]) == [
+        ("amount", n, n) for n in (1, 2)
+    ]
+    assert exported.stdout == "payments: 3 rows written to for the bank.csv\n"
     rows = list(csv.DictReader((clone.root / "for the bank.csv").read_text().splitlines()))
     assert [(row["file"], row["row"], json.loads(row["payload"])["payer"]) for row in rows] == [
         ("payments/2026-01-05.csv", "6", "Barbara"),
         ("payments/2026-01-05.csv", "7", "Alan"),
+        ("payments/2026-01-05.csv", "8", "Grace"),
     ]
     assert wrong.returncode == 1 and "Remedy: name a file that ends in .csv or .jsonl" in wrong.stderr
     assert mistyped[0] == 1 and "what was typed is not the table's name" in mistyped[1]
@@ -59,11 +63,11 @@ def test_rejected_rows_are_shown_exported_discarded_replayed_after_a_change_of_t
     assert f"payments: {asked}" in mistyped[1]
     assert discarded.stdout.startswith("payments: discarded 1 row. To take it back: incload discard payments --undo 3")
     assert replayed.returncode == 0
-    assert replayed.stdout.endswith("payments: judged 2 rejected rows again; 1 pass, 1 stay rejected.\n")
+    assert replayed.stdout.endswith("payments: judged 3 rejected rows again; 1 pass, 2 stay rejected.\n")
     assert "is not decimal" in after.stdout and "Barbara" not in after.stdout
     assert reopened.stdout == "payments: 1 row open again.\n"
-    assert vain.returncode == 1 and "would be rejected: amount: '-9.00' not >= -5" in vain.stderr
-    assert fixed.stdout.startswith("payments: fixed 1 row. To take it back: incload fix payments --undo ")
-    assert fixed.stdout.endswith("payments: judged 1 rejected row again; 1 pass, 0 stay rejected.\n")
+    assert vain.returncode == 1 and "would be rejected: amount: 'free' is not decimal(12,2)" in vain.stderr
+    assert accepted.stdout.startswith("payments: accepted 1 row. To take it back: incload accept payments --undo ")
+    assert accepted.stdout.endswith("payments: judged 2 rejected rows again; 1 pass, 1 stay rejected.\n")
     assert nothing.stdout == "payments: no open rejected row matches.\n"
     assert clone.status("payments", **PLAIN)["loaded"] == ["2026-01-05"]

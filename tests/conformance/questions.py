@@ -73,7 +73,6 @@ TRIED_ELSEWHERE: Mapping[str, str] = {
     "demo": "tests/cli/test_commands.py",
     "stop": "tests/cli/test_commands.py",
     "spark": "tests/cli/test_commands.py",
-    "fix": "tests/cli/test_quarantine.py",
     "game-day": "tests/cli/test_drill.py",
     "monitoring": "tests/cli/test_monitoring.py",
     "silence": "tests/cli/test_doctor.py",

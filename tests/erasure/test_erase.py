@@ -14,7 +14,7 @@ import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.change_log.decisions import Decision, decide, decisions_in_force, rejected_row_id
+from incload_assets.change_log.decisions import FIX, Decision, decide, decisions_in_force, rejected_row_id
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.subject import Subject
 from incload_assets.declaration.table import Quarantine
@@ -37,6 +37,7 @@ from incload_assets.writes.full_reload import FullReload
 from incload_assets.writes.history import History
 from incload_assets.writes.merge import Merge
 from incload_assets.writes.snapshot import Snapshot
+from tests.support.former_fixes import turn_into_fixes
 from tests.support.guest_table import guest, house
 from tests.support.tables import Item, Loaded, day, make
 
@@ -316,16 +317,16 @@ def test_what_people_decided_about_rejected_rows_of_the_person_goes_with_them_ho
     log = table.spark.read.format("delta").load(table.lake.log_uri(["items"])).filter("_kind = 'rejected'")
     found = log.select("person", rejected_row_id().alias("row")).head(9)
     assert {row["person"] for row in found} >= {ANNA, BERT}
-    # the values that people gave do not name anybody: the rows have to be found by their persons
-    made = [
-        Decision(kind="fix", window=day(1), fingerprint="", row=row["row"], values={"state": "paid"}) for row in found
-    ]
+    # the values that fixes of a former version gave do not name anybody: the rows have to be found by their persons
+    values, rows = [{"state": "paid"}] * len(found), [row["row"] for row in found]
     # the record of the last one is no longer in the source, nor in the log
-    made.append(Decision(kind="fix", window=day(1), fingerprint="", row="0" * 64, values={"person": ANNA}))
+    values, rows = [*values, {"person": ANNA}], [*rows, "0" * 64]
+    made = [Decision(kind="accept", window=day(1), fingerprint="", row=row) for row in rows]
     decide(table.lake, table.table, made, audit=1)
+    turn_into_fixes(table.lake, values)
     done = erase(table)
     assert (done.is_proven, done.decisions) == (True, 4)
-    [left] = decisions_in_force(table.lake, table.table, ["fix"])
+    [left] = decisions_in_force(table.lake, table.table, [FIX])
     assert [left.row] == [row["row"] for row in found if row["person"] == BERT]
     assert remains(table.lake.root) == []
 

@@ -94,22 +94,27 @@ def landing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("kind", "write_as"),
-    [("json", Merge()), ("csv", Merge()), ("json", Merge(partial=True)), ("json", History())],
+    ("kind", "options"),
+    [
+        ("json", {"write": Merge()}),
+        ("csv", {"write": Merge(), "function": lambda rows: rows.withColumn("value", F.trim("value"))}),
+        ("json", {"write": Merge(partial=True)}),
+        ("json", {"write": History()}),
+    ],
     ids=["json", "csv", "partial", "history"],
 )
 def test_a_filled_table_equals_one_that_is_loaded_fresh(
-    spark: SparkSession, tmp_path: Path, landing: Path, kind: str, write_as: Any
+    spark: SparkSession, tmp_path: Path, landing: Path, kind: str, options: dict[str, Any]
 ) -> None:
     paths = [write(landing, number, records(number), kind) for number in (1, 2)]
-    fresh = table(spark, tmp_path / "fresh", Channel, "2", kind, write=write_as)
-    old = table(spark, tmp_path / "lake", Item, "1", kind, write=write_as)
+    fresh = table(spark, tmp_path / "fresh", Channel, "2", kind, **options)
+    old = table(spark, tmp_path / "lake", Item, "1", kind, **options)
     for number in (1, 2):
         fresh.load(number)
         old.load(number)
     for path in paths:
         path.unlink()
-    new = table(spark, tmp_path / "lake", Channel, "2", kind, write=write_as)
+    new = table(spark, tmp_path / "lake", Channel, "2", kind, **options)
     reports = [fill(new, number) for number in (1, 2)]
     assert log_of(new) == log_of(fresh)
     assert table_of(new) == table_of(fresh)
@@ -149,7 +154,7 @@ def test_what_the_function_makes_of_a_new_column_is_not_guessed(
     def uses(changes: DataFrame) -> DataFrame:
         return changes.withColumn("value", F.coalesce(F.col("channel").cast("string"), F.col("value")))
 
-    with pytest.raises(DeclarationError, match="its function makes value of them") as refused:
+    with pytest.raises(DeclarationError, match="its function changes value of rows of the log") as refused:
         fill(table(spark, tmp_path, Channel, "2", function=uses), 1)
     assert "Remedy: load the partition from its source" in str(refused.value)
     parquet = make(spark, tmp_path, source=Files("{landing}/{window:%Y-%m-%d}.parquet"), contract=Channel)

@@ -72,7 +72,7 @@ def doubled(changes: DataFrame) -> DataFrame:
 
 
 OTHER_USES: dict[str, tuple[dict[str, Any], str]] = {
-    "function": ({"function": doubled}, "its function makes value of them"),
+    "function": ({"function": doubled}, "its function changes value of rows of the log"),
     "condition": (
         {"changes": Changes(keys=["id"], sequence_by=["seq"], delete_when="op = 'd' OR channel = 9")},
         "conditions of its changes read channel",

@@ -21,7 +21,7 @@ from incload_assets.maintenance.expire_payloads import EXPIRE_PAYLOADS, Payloads
 from incload_assets.maintenance.vacuum import vacuum
 from incload_assets.platform.errors import IncrementalLoadError, SourceUnreadable
 from incload_assets.platform.settings import Settings
-from incload_assets.quarantine.decide import decide_where, fix_row, parsed, take_back
+from incload_assets.quarantine.decide import decide_where, take_back
 from incload_assets.quarantine.quarantine import quarantine_of
 from incload_assets.quarantine.replay_jobs import replay_requests
 from incload_assets.sources.files.files import Files
@@ -236,23 +236,23 @@ def test_a_former_landing_whose_files_were_rewritten_can_still_be_returned_to(it
 def test_decisions_find_their_rows_without_payloads_and_what_needs_a_record_is_refused(items: Loaded) -> None:
     spark, table, lake = items.spark, items.table, items.lake
     assert decide_where(spark, table, lake, "discard", "test", text="amount")[1] == 1
-    number = fix_row(spark, table, lake, {"id": "2"}, parsed(table, ["kind=b"]), "by phone").number
+    entry, _ = decide_where(spark, table, lake, "accept", "an exception", text="kind")
     replay(items, 1)
-    assert items.rows("id", "kind") == {("1", "a"), ("2", "b")}
+    assert entry is not None and items.rows("id", "kind") == {("1", "a"), ("2", "c")}
     done = expire(items)
     assert done.rows == 2 and not any(SECRET in str(row) for row in items.log("upsert", "_payload"))
     [found] = quarantine_of(spark, table, lake)
     assert (found.open, found.discarded) == (0, 1)
-    assert items.rows("id", "kind") == {("1", "a"), ("2", "b")}
+    assert items.rows("id", "kind") == {("1", "a"), ("2", "c")}
     with pytest.raises(IncrementalLoadError, match="the records of 1 of 1 rows were removed after 90 days"):
-        take_back(table, lake, "fix", number, "it was not")
+        take_back(table, lake, "accept", entry.number, "it was not")
     assert items.load(1).evidence.pending == 0
 
 
-def test_a_correction_of_a_row_without_a_record_is_refused(items: Loaded) -> None:
+def test_a_row_without_a_record_is_not_accepted(items: Loaded) -> None:
     expire(items)
     with pytest.raises(IncrementalLoadError, match="the records of 1 of 1 rows were removed after 90 days"):
-        fix_row(items.spark, items.table, items.lake, {"id": "2"}, {"kind": "b"}, "by phone")
+        decide_where(items.spark, items.table, items.lake, "accept", "an exception", text="kind")
 
 
 def test_the_nightly_job_shows_what_there_was_and_what_is_left(tmp_path: Path, spark_settings: Settings) -> None:

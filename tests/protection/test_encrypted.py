@@ -322,7 +322,7 @@ def test_a_person_whom_the_function_changes_is_refused_as_nobody_could_find_the_
     )
     table.load(1)
     assert {id for (id,) in table.rows("id")} == {"b", "c"}
-    told = "*** cannot be encrypted, as the table's function or a correction changes person"
+    told = "*** cannot be encrypted, as the table's function changes person"
     assert table.log("rejected", "_reasons") == [([f"email: {told}", f"city: {told}"],)]
 
 

@@ -21,12 +21,11 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.contract.protection import Protection
 from incload_assets.declaration.window import window_of
 from incload_assets.load.replay import replay_window, unreplayable
-from incload_assets.platform.errors import DeclarationError, IncrementalLoadError, SchemaMismatch, SourceUnreadable
+from incload_assets.platform.errors import DeclarationError, SchemaMismatch, SourceUnreadable
 from incload_assets.platform.protection_keys import protection_key
 from incload_assets.platform.settings import Settings
 from incload_assets.protection.protect import token
 from incload_assets.protection.row_key import key_of
-from incload_assets.quarantine.decide import parsed
 from incload_assets.restore.adopt import adopt
 from tests.support.file_texts import texts
 from tests.support.tables import DAYS, Loaded, day, make
@@ -268,15 +267,9 @@ def test_a_key_that_is_missing_short_or_given_twice_is_told_before_anything_is_r
         protection_key("crm")
 
 
-def test_a_person_names_a_row_by_the_value_itself_and_enters_none_by_a_fix(
-    spark: SparkSession, tmp_path: Path, landing: Path
-) -> None:
+def test_a_person_names_a_row_by_the_value_itself(spark: SparkSession, tmp_path: Path, landing: Path) -> None:
     table = table_of(spark, tmp_path, "json").table
     assert key_of(table, ["id=Ada"]) == {"id": crm("Ada")} == key_of(table, [f"id={crm('Ada')}"])
-    with pytest.raises(
-        IncrementalLoadError, match=r"'email' is Hashed\(key='crm'\)\..*correct the value at the source"
-    ):
-        parsed(table, ["email=ada@example.org"])
 
 
 def test_a_table_with_values_in_clear_is_not_adopted(spark: SparkSession, tmp_path: Path, landing: Path) -> None:

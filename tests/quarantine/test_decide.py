@@ -1,5 +1,6 @@
-"""Rejected rows that people fix or accept: judged at once, replayed, kept at every later load, and taken back."""
+"""Rejected rows that people accept: validated at once, replayed, kept at every later load, and taken back."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,12 @@ from incload_assets.load.load import LoadReport
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.settings import Settings
 from incload_assets.progress.audit import audit_uri
-from incload_assets.quarantine.decide import decide_where, fix_row, parsed, take_back
+from incload_assets.quarantine.decide import decide_where, take_back
 from incload_assets.quarantine.decision_jobs import decision_jobs
 from incload_assets.quarantine.replay_jobs import replay_requests
 from incload_assets.writes.merge import Merge
 from tests.load.test_replay import Narrow, NarrowUnique, one, record_of, replay, small, write
+from tests.support.former_fixes import turn_into_fixes
 from tests.support.guest_table import guest, house, key
 from tests.support.tables import Loaded, day
 
@@ -37,41 +39,17 @@ def items(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path, m
     return items
 
 
-def fix(items: Loaded, id: str, *values: str) -> int:
-    return fix_row(
-        items.spark, items.table, items.lake, {"id": id}, parsed(items.table, values), "by phone", actor="ada"
-    ).number
-
-
-def loaded_by_other_code(items: Loaded) -> tuple[Loaded, LoadReport]:
+def loaded_by_other_code(items: Loaded, info: Callable[[str], None] = print) -> tuple[Loaded, LoadReport]:
     """The table, whose source was read again."""
     changed = replace(items, table=replace(items.table, code_version="2"))
-    return changed, changed.load(1)
-
-
-def test_a_fixed_row_takes_its_own_place_and_stays_fixed_when_its_file_is_read_again(items: Loaded) -> None:
-    fix(items, "2", "kind=a")
-    assert replay(items, 1).merged.updated == 1
-    assert items.rows("id", "kind") == {("1", "a"), ("2", "a")}
-    number = fix(items, "4", "seq=3", "value=")
-    assert replay(items, 1).control.rejected == record_of(items, 1).rejected
-    assert items.rows("id", "kind", "value") >= {("4", "b", None)}
-    changed, report = loaded_by_other_code(items)
-    assert report.ingested and report.evidence.pending == 0
-    assert changed.rows("id", "kind") == {("1", "a"), ("2", "a"), ("4", "b")}
-
-    take_back(changed.table, changed.lake, "fix", number, "it was not")
-    assert replay(changed, 1).merged.deleted == 1
-    assert changed.rows("id", "kind") == {("1", "a"), ("2", "a")}
-    assert "4" in {row[0] for row in changed.log("rejected", "id")}
-    with pytest.raises(IncrementalLoadError, match=f"no fix in force has the number {number}"):
-        take_back(changed.table, changed.lake, "fix", number, "again")
+    return changed, changed.load(1, info=info)
 
 
 def test_an_accepted_row_breaks_a_check_but_no_type(items: Loaded) -> None:
     spark, table, lake = items.spark, items.table, items.lake
     with pytest.raises(IncrementalLoadError, match="would be rejected: "):
         decide_where(spark, table, lake, "accept", "all of them")
+    assert lake.delta(audit_uri(lake)) is None, "nothing is recorded"
     entry, count = decide_where(spark, table, lake, "accept", "an exception", text="amount: ")
     assert entry is not None and count == 1
     assert decide_where(spark, table, lake, "accept", "an exception", text="kind: ")[1] == 1
@@ -87,8 +65,28 @@ def test_an_accepted_row_breaks_a_check_but_no_type(items: Loaded) -> None:
         logged = log_content(spark, changed.table, load.log, version, window, position, found)
         assert content_of(found) == logged
     take_back(table, lake, "accept", entry.number, "no exception")
-    replay(changed, 1)
+    assert replay(changed, 1).merged.deleted == 1
     assert changed.rows("id", "kind") == {("1", "a"), ("2", "c")}
+    assert "3" in {row[0] for row in changed.log("rejected", "id")}
+    with pytest.raises(IncrementalLoadError, match=f"no accept in force has the number {entry.number}"):
+        take_back(table, lake, "accept", entry.number, "again")
+
+
+def test_a_fix_of_a_former_version_is_no_longer_applied_and_the_next_load_from_the_source_reports_it(
+    items: Loaded,
+) -> None:
+    decide_where(items.spark, items.table, items.lake, "accept", "by phone", text="kind: ")
+    replay(items, 1)
+    turn_into_fixes(items.lake, [{"kind": "c"}])
+    assert items.rows("id", "kind") == {("1", "a"), ("2", "c")}
+    rejected = record_of(items, 1).rejected
+    lines: list[str] = []
+    changed, report = loaded_by_other_code(items, lines.append)
+    assert report.control.rejected == rejected + 1 and report.evidence.pending == 0
+    assert changed.rows("id", "kind") == {("1", "a"), ("2", "b")}
+    expected = f"items {day(1)}: 1 fix of a former version no longer applied: rows are loaded as their source has them"
+    assert any(line.startswith(expected) for line in lines)
+    assert "2" in {row[0] for row in changed.log("rejected", "id")}
 
 
 def test_a_key_without_a_value_is_not_accepted(
@@ -102,49 +100,37 @@ def test_a_key_without_a_value_is_not_accepted(
         decide_where(spark, items.table, items.lake, "accept", "all of them", text="kind: ")
 
 
-def test_a_correction_that_does_not_make_a_good_row_is_refused_and_nothing_is_recorded(items: Loaded) -> None:
-    for id, values, why in (
-        ("2", ["kind=z"], "would be rejected: kind: 'z' not in"),
-        ("9", ["kind=a"], "no rejected row has the key id=9"),
-        ("4", ["kind=a"], "would be rejected: seq: 'none' is not bigint"),
-        ("2", ["colour=a"], "'colour' is no column of Narrow"),
-        ("2", ["kind"], "'kind' is no column with a value"),
-        ("2", [], "no value is given"),
-    ):
-        with pytest.raises(IncrementalLoadError, match=why):
-            fix(items, id, *values)
-    assert items.lake.delta(audit_uri(items.lake)) is None
-
-
-def test_rows_with_unique_values_are_fixed_beside_the_others_of_their_window(
+def test_rows_with_unique_values_are_accepted_next_to_the_others_of_their_window(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INCLOAD_LANDING", str(tmp_path / "landing"))
-    write(tmp_path / "landing", 1, [one("1", "a"), one("2", "c") | {"value": "value of 1"}, one("3", "c")], "json")
+    write(
+        tmp_path / "landing",
+        1,
+        [one("1", "a"), one("2", "c") | {"value": "value of 1"}, one("3", "b", amount=7)],
+        "json",
+    )
     items = small(spark, tmp_path, NarrowUnique, "1", write=Merge(buckets=4))
     items.load(1)
-    fix(items, "3", "kind=b")
+    assert decide_where(spark, items.table, items.lake, "accept", "an exception", text="amount: ")[1] == 1
     replay(items, 1)
     assert items.rows("id", "kind") == {("1", "a"), ("3", "b")}
     with pytest.raises(IncrementalLoadError, match="would be rejected: value: the same value under two keys"):
-        fix(items, "2", "kind=b")
-    fix(items, "2", "kind=b", "value=own")
-    replay(items, 1)
-    assert items.rows("id", "kind", "value") == {("1", "a", "value of 1"), ("2", "b", "own"), ("3", "b", "value of 3")}
+        decide_where(spark, items.table, items.lake, "accept", "an exception", text="kind: ")
 
 
-def test_a_row_is_fixed_from_the_ui_and_its_replay_is_requested_by_the_sensor_and_a_discard_has_to_be_confirmed(
+def test_a_row_is_accepted_from_the_ui_and_its_replay_is_requested_by_the_sensor_and_a_discard_has_to_be_confirmed(
     tmp_path: Path, spark_settings: Settings
 ) -> None:
     with house(tmp_path, spark_settings) as h:
         h.deliver(1, guest("1"), guest("2", room=0))
         assert h.load(1) == [True]
         jobs = {job.name: job for job in decision_jobs([h.table])}
-        config = {"table": h.table.name, "because": "seen at the desk", "key": ["id=2"], "values": ["room=7"]}
-        done = jobs["fix_row"].execute_in_process(
+        config = {"table": h.table.name, "because": "seen at the desk", "reason": "room: "}
+        done = jobs["accept_rows"].execute_in_process(
             instance=h.instance,
             resources=h.resources,
-            run_config={"ops": {"fix": {"config": config}}},
+            run_config={"ops": {"accept": {"config": config}}},
             tags={"user": "ada"},
         )
         assert done.success
@@ -155,7 +141,7 @@ def test_a_row_is_fixed_from_the_ui_and_its_replay_is_requested_by_the_sensor_an
         assert h.look().controls[key(1)].rejected == 0
         audit = h.lake.delta(audit_uri(h.lake))
         assert audit is not None
-        [entry] = [row for row in audit.to_pyarrow_table().to_pylist() if row["action"] == "fix"]
+        [entry] = [row for row in audit.to_pyarrow_table().to_pylist() if row["action"] == "accept"]
         assert (entry["actor"], entry["because"], entry["partitions"]) == ("ada", "seen at the desk", [key(1)])
         unconfirmed = {"table": h.table.name, "because": "of no interest", "confirm": "guest"}
         with pytest.raises(IncrementalLoadError, match="discard_rows takes rejected rows of guests out of view"):
@@ -164,4 +150,3 @@ def test_a_row_is_fixed_from_the_ui_and_its_replay_is_requested_by_the_sensor_an
                 resources=h.resources,
                 run_config={"ops": {"discard": {"config": unconfirmed}}},
             )
-        assert "room" in entry["details"] and '"7"' not in entry["details"]

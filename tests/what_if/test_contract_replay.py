@@ -134,7 +134,7 @@ def test_a_row_that_people_accepted_stays_accepted_and_one_without_its_record_is
     assert table.rows("id") == {("a",), ("b",)}
     found = of(table)
     assert (found.accepted, found.decided, found.refused, found.rejected, found.passing) == (1, 1, 0, 1, 0)
-    assert "  1 row that people fixed or accepted count as accepted" in [*found.lines("items")]
+    assert "  1 row that people accepted count as accepted" in [*found.lines("items")]
     table.spark.sql(
         f"UPDATE {table.lake.sql_name(table.lake.log_uri(['items']))} SET _payload = 'expired' WHERE id = 'c'"
     )

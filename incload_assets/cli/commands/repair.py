@@ -5,19 +5,18 @@ from typing import Annotated
 
 import typer
 
-from incload_assets.change_log.decisions import corrected_at
+from incload_assets.change_log.decisions import decided_at
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.cli.support import screen
 from incload_assets.cli.support.loads import replay_partitions, run_loads
 from incload_assets.cli.support.options import TableName
 from incload_assets.cli.support.partition_keys import chosen
 from incload_assets.cli.support.project import open_project
-from incload_assets.load.fill import refuse_unfillable
+from incload_assets.load.fill import refuse_unfillable, windows_to_fill
 from incload_assets.load.replay import refuse_unreplayable
 from incload_assets.load.undo_plan import LAST, Undo, UndoPlan, plan_undo
 from incload_assets.platform.wording import several
 from incload_assets.progress.request import Request
-from incload_assets.quarantine.windows_to_fill import windows_to_fill
 
 _PARTITIONS = typer.Option("--partitions", "-p", help="Partition keys and ranges, for example `2026-01-03`.")
 _BECAUSE = typer.Option("--because", help="Why; shown wherever the partition is, and kept in the audit.")
@@ -127,9 +126,9 @@ def replay(
     with open_project(verbose=ctx.obj) as project:
         wanted, lake = project.table(table), project.lake
         refuse_unreplayable(wanted)
-        records, corrected = ChangeLog(wanted, lake).controls(), corrected_at(lake, wanted)
+        records, decided = ChangeLog(wanted, lake).controls(), decided_at(lake, wanted)
         among = records if partitions is None else chosen(wanted, partitions)
-        keys = [key for key in among if key in records and (records[key].rejected or key in corrected)]
+        keys = [key for key in among if key in records and (records[key].rejected or key in decided)]
         if not keys:
             screen.say(f"{wanted.name}: no rejected rows.")
             return

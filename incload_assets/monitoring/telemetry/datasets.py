@@ -64,16 +64,16 @@ def table_dataset(table: Table, lake: Lake) -> DatasetName:
     return DatasetName.at(lake.table_uri(table.key.path))
 
 
-def source_datasets(table: Table, lake: Lake) -> dict[str, list[DatasetName]]:
-    """The datasets that a table is loaded from, by the names of the frames that hold their rows.
+def source_datasets(table: Table, lake: Lake) -> list[DatasetName]:
+    """The datasets that a table is loaded from.
 
     Args:
         table: The declaration.
         lake: The lake.
     """
     if isinstance(table.source, Tables):
-        return {each.name: [DatasetName.at(lake.table_uri(each.path))] for each in table.source.of}
-    return {"source": _datasets(table.source, table.name)}
+        return [DatasetName.at(lake.table_uri(each.path)) for each in table.source.of]
+    return _datasets(table.source, table.name)
 
 
 @singledispatch

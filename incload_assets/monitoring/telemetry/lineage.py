@@ -43,7 +43,7 @@ from openlineage.client.generated.test_run import TestExecution, TestRunFacet
 
 from incload_assets.declaration.table import Table
 from incload_assets.history.load_row import LoadRow
-from incload_assets.monitoring.telemetry.column_lineage import DIRECT, Origin, Origins, column_lineage
+from incload_assets.ingest.function_output import returns_its_rows
 from incload_assets.monitoring.telemetry.datasets import DatasetName, source_datasets, table_dataset
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.lake import Lake
@@ -102,9 +102,8 @@ class Lineage:
     """
 
     def __init__(self, tables: Iterable[Table], lake: Lake, namespace: str) -> None:
-        upstream = {tuple(table.key.path): table for table in tables}
         self.namespace = namespace
-        self.jobs = {table.name: _TableJob(table, upstream, lake, namespace) for table in upstream.values()}
+        self.jobs = {table.name: _TableJob(table, lake, namespace) for table in tables}
 
     def events(self, rows: Iterable[LoadRow]) -> Iterator[RunEvent]:
         """Two events for each row, its start and its end; rows of other tables are left out."""
@@ -122,8 +121,8 @@ def run_id_of(row: LoadRow) -> str:
 class _TableJob:
     """The job that loads a table."""
 
-    def __init__(self, table: Table, upstream: Mapping[tuple[str, ...], Table], lake: Lake, namespace: str) -> None:
-        self.table, self.upstream, self.namespace = table, upstream, namespace
+    def __init__(self, table: Table, lake: Lake, namespace: str) -> None:
+        self.table, self.namespace = table, namespace
         self.sources, self.name = source_datasets(table, lake), table_dataset(table, lake)
 
     def start(self, row: LoadRow) -> RunEvent:
@@ -166,7 +165,7 @@ class _TableJob:
 
     @property
     def _inputs(self) -> list[DatasetName]:
-        return sorted({name for names in self.sources.values() for name in names})
+        return sorted({*self.sources})
 
     def _run_facets(self, row: LoadRow) -> dict[str, RunFacet]:
         window = nominal_time_run.NominalTimeRunFacet(row.window_start.isoformat(), row.window_end.isoformat())
@@ -214,30 +213,23 @@ class _TableJob:
             tag = tags_dataset.TagsDatasetFacetFields
             tags = [tag("personal", "true", "CONTRACT", name) for name in personal]
             facets["tags"] = tags_dataset.TagsDatasetFacet(tags)
-        if (lineage := column_lineage(self.table, self.upstream)) is not None:
-            fields = {
-                name: column_lineage_dataset.Fields(self._fields(origins)) for name, origins in lineage.columns.items()
-            }
-            facets["columnLineage"] = column_lineage_dataset.ColumnLineageDatasetFacet(
-                fields, self._fields(lineage.rows)
-            )
+        if fields := self._fields():
+            facets["columnLineage"] = column_lineage_dataset.ColumnLineageDatasetFacet(fields)
         return facets
 
-    def _fields(self, origins: Origins) -> list[column_lineage_dataset.InputField]:
-        """The origins with the uses of each column together, in every dataset that has its frame's rows."""
-        uses: dict[tuple[str, str], list[Origin]] = {}
-        for origin in sorted(origins):
-            uses.setdefault((origin.frame, origin.column), []).append(origin)
-        return [
-            column_lineage_dataset.InputField(name.namespace, name.name, column, [_transformation(each) for each in of])
-            for (frame, column), of in uses.items()
-            for name in self.sources[frame]
-        ]
-
-
-def _transformation(origin: Origin) -> column_lineage_dataset.Transformation:
-    kind = "DIRECT" if origin.use in DIRECT else "INDIRECT"
-    return column_lineage_dataset.Transformation(kind, origin.use, masking=origin.masked)
+    def _fields(self) -> dict[str, column_lineage_dataset.Fields]:
+        """The source's field of each column, if the function returns its rows as they are; none of those it adds."""
+        table, column = self.table, column_lineage_dataset.InputField
+        if isinstance(table.source, Tables) or not returns_its_rows(table.function):
+            return {}
+        same = [column_lineage_dataset.Transformation("DIRECT", "IDENTITY")]
+        read = {name: self.sources for name in table.columns if name not in table.source.own_fields}
+        return {
+            name: column_lineage_dataset.Fields(
+                [column(of.namespace, of.name, name, same) for of in read.get(name, ())]
+            )
+            for name in table.columns
+        }
 
 
 def _of_this_load(row: LoadRow) -> dict[str, DatasetFacet]:

@@ -253,7 +253,7 @@ class Debezium(SourceDecorator):
     def headroom(self, table_name: str, positions: Mapping[Window, Position], now: datetime) -> list[RetentionMargin]:
         """The margins of the inner source and of the slot; see :meth:`Source.headroom`."""
         of_slot = [self.slot.headroom(table_name)] if self.slot is not None else []
-        return super().headroom(table_name, positions, now) + of_slot
+        return self.source.headroom(table_name, positions, now) + of_slot
 
     def extract(self, spark: SparkSession, table_name: str, position: Position, fields: Sequence[str]) -> DataFrame:
         """The rows of the events of a position; see :meth:`Source.extract`."""

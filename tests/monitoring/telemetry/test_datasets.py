@@ -34,7 +34,7 @@ def names(source: Source) -> list[tuple[str, str]]:
     table = table_of(rows)
     assert table is not None
     assert table_dataset(table, Lake("/data/lake")) == DatasetName("file", "/data/lake/bank/rows")
-    return [(found.namespace, found.name) for found in source_datasets(table, Lake("/data/lake"))["source"]]
+    return [(found.namespace, found.name) for found in source_datasets(table, Lake("/data/lake"))]
 
 
 def test_files_are_the_folder_of_all_windows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,7 +118,7 @@ def test_the_graph_is_that_of_the_declared_dependencies(shop: list[Table], sent:
     }
 
 
-def test_a_load_has_counts_version_window_proof_and_columns(shop: list[Table], sent: Path) -> None:
+def test_a_load_has_counts_version_window_and_proof(shop: list[Table], sent: Path) -> None:
     emitters(shop, LAKE)([load_row(1)])
     start, end = events_in(sent)
     assert (start["eventType"], end["eventType"]) == ("START", "COMPLETE")
@@ -138,23 +138,23 @@ def test_a_load_has_counts_version_window_proof_and_columns(shop: list[Table], s
     proof = {each["name"]: each["success"] for each in facets["dataQualityAssertions"]["assertions"]}
     assert proof == {"nothing_pending": True, "same_content": True, "nothing_quarantined": False}
     assert [each["status"] for each in run["test"]["tests"]] == ["pass", "pass", "fail"]
-    [origin] = facets["columnLineage"]["fields"]["order_date"]["inputFields"]
-    assert (origin["namespace"], origin["name"], origin["field"]) == ("file", "/landing/orders", "ordered_at")
-    assert origin["transformations"][0].items() >= {"type": "DIRECT", "subtype": "TRANSFORMATION"}.items()
 
 
-def test_personal_columns_are_marked_and_a_derived_table_names_the_columns_of_the_tables_above(
+def test_columns_come_from_fields_of_their_names_where_the_function_returns_its_rows_and_personal_ones_are_marked(
     shop: list[Table], sent: Path
 ) -> None:
-    emitters(shop, LAKE)([load_row(1, table="customers"), load_row(1, table="daily_sales")])
-    customers, sales = (event["outputs"][0]["facets"] for event in events_in(sent) if event["eventType"] == "COMPLETE")
-    assert {tag["field"] for tag in customers["tags"]["tags"]} == {"name", "email"}
-    lineage = sales["columnLineage"]
-    amount = {
-        (f["name"], f["field"], f["transformations"][0]["type"]) for f in lineage["fields"]["amount"]["inputFields"]
-    }
-    assert amount == {("prod/orders", "amount", "DIRECT"), ("prod/orders", "status", "INDIRECT")}
-    assert {field["field"] for field in lineage["dataset"]} == {"order_date", "currency"}
+    names = ("customers", "assortment", "articles", "orders", "daily_sales")
+    emitters(shop, LAKE)([load_row(1, table=name) for name in names])
+    ends = (event["outputs"][0]["facets"] for event in events_in(sent) if event["eventType"] == "COMPLETE")
+    facets = dict(zip(names, ends, strict=True))
+    assert {tag["field"] for tag in facets["customers"]["tags"]["tags"]} == {"name", "email"}
+    [email] = facets["customers"]["columnLineage"]["fields"]["email"]["inputFields"]
+    assert (email["namespace"], email["name"], email["field"]) == ("file", "/landing/customers", "email")
+    assert email["transformations"][0].items() >= {"type": "DIRECT", "subtype": "IDENTITY"}.items()
+    several = facets["assortment"]["columnLineage"]["fields"].popitem()[1]["inputFields"]
+    assert {each["name"] for each in several} == {"/landing/assortment_full", "/landing/assortment_changes"}
+    assert facets["articles"]["columnLineage"]["fields"]["cdc_sequence"]["inputFields"] == [], "the source adds it"
+    assert "columnLineage" not in facets["orders"] and "columnLineage" not in facets["daily_sales"]
 
 
 def test_failed_and_cancelled_attempts_end_so_with_their_message(shop: list[Table], sent: Path) -> None:

@@ -1,4 +1,4 @@
-"""``incload fix``, ``accept`` and ``discard``: decisions about rejected rows."""
+"""``incload accept`` and ``discard``: decisions about rejected rows."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -12,52 +12,12 @@ from incload_assets.cli.support.options import TableName, Yes, confirm
 from incload_assets.cli.support.partition_keys import chosen
 from incload_assets.cli.support.project import open_project
 from incload_assets.platform.wording import several, some
-from incload_assets.protection.row_key import key_of
-from incload_assets.quarantine.decide import decide_where, fix_row, parsed, take_back
+from incload_assets.quarantine.decide import decide_where, take_back
 
 _BECAUSE = typer.Option("--because", help="Why, for the audit.")
 _PARTITIONS = typer.Option("--partitions", "-p", help="Partition keys and ranges; default: all with rejected rows.")
 _REASON = typer.Option("--reason", help="Only rows with a reason that contains this.")
 _UNDO = typer.Option("--undo", help="Undo the decision that has this number in the audit.")
-
-
-def fix(
-    ctx: typer.Context,
-    table: TableName,
-    because: Annotated[str, _BECAUSE],
-    key: Annotated[
-        list[str] | None, typer.Argument(help="The key of the rejected row, for example `order_id=17`.")
-    ] = None,
-    values: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="A column and its right value, for example `amount=3.50`; `amount=` for no value."),
-    ] = None,
-    partitions: Annotated[str | None, _PARTITIONS] = None,
-    undo: Annotated[int | None, _UNDO] = None,
-) -> None:
-    """Give a rejected row other values, and bring it into the table.
-
-    The record is judged with these values at once; if it would still be rejected, nothing is done. Then its partition
-    is replayed: the row becomes a change of its partition, at its own place among the others. The fix holds after the
-    partition is loaded again, as long as the file has the same record. `--undo` takes it back.
-
-    - **Writes:** the lake's table `_decisions`, the table and its log, and the audit, which gets no values.
-    - **Spark:** started if it is not up.
-    - **Dagster's instance:** needed; the replay is a run there.
-
-    Example: `incload fix orders order_id=17 --set amount=3.50 --because "confirmed by phone"`
-    """
-    with open_project(verbose=ctx.obj) as project:
-        lake, wanted = project.lake, project.table(table)
-        if undo is not None:
-            entry = take_back(wanted, lake, "fix", undo, because)
-        else:
-            row, right = key_of(wanted, key or []), parsed(wanted, values or [])
-            only = None if partitions is None else chosen(wanted, partitions)
-            with screen.apart(verbose=project.verbose), project.spark(wanted.name) as spark:
-                entry = fix_row(spark, wanted, lake, row, right, because, only=only)
-            screen.say(_undoable(wanted.name, "fix", "fixed 1 row", entry.number))
-        replay_partitions(project, wanted, entry.partitions, because)
 
 
 def accept(
