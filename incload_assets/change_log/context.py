@@ -84,7 +84,7 @@ class LoadContext:
         """The URI of the table."""
         return self.lake.table_uri(self.table.key.path)
 
-    def anew(self) -> "LoadContext":
+    def renewed(self) -> "LoadContext":
         """The context of the next load of a run: it reads the lake from the start again, and has its own times."""
         return replace(self, lake=self.lake.followed(), phases=Phases())
 

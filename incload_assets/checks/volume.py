@@ -57,7 +57,7 @@ def volume(look: Observation) -> dg.AssetCheckResult:
             odd.append((window, rows, expected))
     metadata: dict[str, dg.MetadataValue] = {
         "windows_known": dg.MetadataValue.int(len(sizes)),
-        "windows_judged": dg.MetadataValue.int(len(validated)),
+        "windows_validated": dg.MetadataValue.int(len(validated)),
         "unusual": dg.MetadataValue.int(len(odd)),
     }
     if not validated:

@@ -130,7 +130,7 @@ class Contract:
         *,
         given: Callable[[str], Column] | None = None,
         checks: bool = True,
-        judged: Callable[[str], Column] | None = None,
+        validated: Callable[[str], Column] | None = None,
     ) -> Column:
         """``array<string>``: the reasons why a typed row breaks the contract; empty if it does not.
 
@@ -138,7 +138,7 @@ class Contract:
             only: Validate these columns alone; deletes, for example, have little more than their key.
             given: From a field's name to whether the row sets it; NULL is allowed if it does not. None: all are set.
             checks: Whether the contract's checks of values are made, beside the nullability of columns.
-            judged: From a protected field's name to the reason of :meth:`broken` for its value; None: not checked.
+            validated: From a protected field's name to the reason of :meth:`broken` for its value; None: not checked.
         """
         reasons = []
         for field in self.fields:
@@ -149,15 +149,15 @@ class Contract:
                 missing = column.isNull() if given is None else column.isNull() & given(field.name)
                 reasons.append(F.when(missing, F.lit(f"{field.name}: {_NULL[0]}")))
             if isinstance(field.protection, Encrypted):
-                if judged is not None:
-                    told = judged(field.name)
+                if validated is not None:
+                    told = validated(field.name)
                     reasons.append(told if checks else F.when(told.contains(UNENCRYPTED), told))
             elif not checks or not field.rules:
                 continue
             elif field.protection is None:
                 reasons += _broken(field, column)
-            elif judged is not None:
-                reasons.append(judged(field.name))
+            elif validated is not None:
+                reasons.append(validated(field.name))
         return not_null(*reasons)
 
     def broken(self, name: str, value: Column) -> Column:

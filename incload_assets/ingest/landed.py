@@ -23,13 +23,13 @@ from incload_assets.ingest.set_columns import known
 from incload_assets.ingest.validate import with_reasons
 from incload_assets.platform.sql import col
 from incload_assets.protection.person import of_nobody
-from incload_assets.protection.protect import JUDGED
+from incload_assets.protection.protect import VALIDATED
 from incload_assets.sources.files.json import json_records
 
 _ROW = "_row"
 
 
-def judged_from_log(rows: DataFrame, table: Table, windows: Iterable[Window]) -> DataFrame:
+def validated_from_log(rows: DataFrame, table: Table, windows: Iterable[Window]) -> DataFrame:
     """Upserts, deletes and truncates of a log with the reasons that each has by the present contract (empty: none).
 
     The rows are returned as :func:`~incload_assets.ingest.validate.validate` takes them ``beside`` others.
@@ -59,7 +59,7 @@ def judged_from_log(rows: DataFrame, table: Table, windows: Iterable[Window]) ->
         reasons.alias("_type_reasons"),
         *_set_by(rows, table, stored),
         *([_is_snapshot(rows).alias("_is_snapshot")] if table.changes.snapshot_when else []),
-        F.struct(*(nothing.alias(name) for name in (*contract.protections, "_"))).alias(JUDGED),
+        F.struct(*(nothing.alias(name) for name in (*contract.protections, "_"))).alias(VALIDATED),
         of_nobody(),
     )
     return with_reasons(taken.select(*values, record.alias(RECORD)), table, windows)

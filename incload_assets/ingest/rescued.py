@@ -25,7 +25,7 @@ from incload_assets.ingest.validate import rescued_with
 from incload_assets.platform.sql import col, content_hash_sql
 from incload_assets.sources.files.json import json_records
 
-_ROW, _NEW, _TYPES, _JUDGING = "_row", "_new", "_type_reasons", "_judging"
+_ROW, _NEW, _TYPES, _VALIDATING = "_row", "_new", "_type_reasons", "_validating"
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,15 @@ class Rescued:
     due: bool
 
 
-def rescued_in(former: DataFrame, table: Table, *, judged: bool) -> Rescued:
+def rescued_in(former: DataFrame, table: Table, *, validated: bool) -> Rescued:
     """The rescued values of declared columns in the log's rows of a window, found in one query.
 
-    With ``judged`` the present code has validated the rejected rows among them already.
+    With ``validated`` the present code has validated the rejected rows among them already.
     """
     names = [name for name in table.columns if name not in table.identity]
     rows = _taken(former.filter(is_fillable(table) & F.col("_rescued").isNotNull()), table, names)
     made, kind = F.col(_NEW), F.col(_ROW).getField("_kind")
-    is_due = F.lit(not judged) | (kind != REJECTED)
+    is_due = F.lit(not validated) | (kind != REJECTED)
     flags = []
     for name in names:
         of_delete = kind.isin(DELETE, TRUNCATE) & made.getField(name).isNull()  # keeps its value, see filled()
@@ -91,7 +91,7 @@ def filled(rows: DataFrame, table: Table, names: Sequence[str]) -> DataFrame:
         for name in names
     }
     left = rescued_with(part.undeclared(known(_given, types, table), types))
-    judging = F.struct(
+    validating = F.struct(
         F.col(_TYPES).alias("of_types"),
         (kind == REJECTED).alias("was_rejected"),
         kind.isin(*UPSERTS, REJECTED).alias("is_upsert"),
@@ -104,18 +104,18 @@ def filled(rows: DataFrame, table: Table, names: Sequence[str]) -> DataFrame:
         F.when(fits & ~_keeps(names), left).otherwise(row.getField("_rescued")).alias("_rescued"),
         *([_still_unset(row.getField("_unset"), table, names).alias("_unset")] if table.by_column else []),
         *([row.getField("_is_snapshot").alias("_is_snapshot")] if table.changes.snapshot_when else []),
-        judging.alias(_JUDGING),
+        validating.alias(_VALIDATING),
     )
-    judging, given = F.col(_JUDGING), sets if table.by_column else None
-    of_rules = F.when(judging.getField("was_rejected"), table.contract.reasons(given=given)).otherwise(
+    validating, given = F.col(_VALIDATING), sets if table.by_column else None
+    of_rules = F.when(validating.getField("was_rejected"), table.contract.reasons(given=given)).otherwise(
         part.reasons(given=given)
     )
-    of_types = judging.getField("of_types")
+    of_types = validating.getField("of_types")
     reasons = F.array_distinct(F.concat(of_types, unless_said(of_types, of_rules)))
     none = F.array().cast("array<string>")
-    out = out.withColumn("_reasons", F.when(judging.getField("is_upsert"), reasons).otherwise(none))
-    rescued = F.when(F.size("_reasons") > 0, judging.getField("rescued")).otherwise(F.col("_rescued"))
-    return out.withColumns({"_rescued": rescued, "_hash": F.expr(content_hash_sql(table.columns))}).drop(_JUDGING)
+    out = out.withColumn("_reasons", F.when(validating.getField("is_upsert"), reasons).otherwise(none))
+    rescued = F.when(F.size("_reasons") > 0, validating.getField("rescued")).otherwise(F.col("_rescued"))
+    return out.withColumns({"_rescued": rescued, "_hash": F.expr(content_hash_sql(table.columns))}).drop(_VALIDATING)
 
 
 def changed_by_function(rows: DataFrame, table: Table, names: Sequence[str]) -> list[str]:

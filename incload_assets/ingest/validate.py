@@ -31,7 +31,7 @@ from incload_assets.ingest.set_columns import Raw, known, told_by_record, unset
 from incload_assets.platform.sql import all_of, col, content_hash_sql
 from incload_assets.protection.erasures import NOBODY, DenyList
 from incload_assets.protection.person import OF_PERSON, of_nobody
-from incload_assets.protection.protect import JUDGED, names_alone, protected
+from incload_assets.protection.protect import VALIDATED, names_alone, protected
 
 
 def validate(
@@ -120,7 +120,7 @@ def _typed(extracted: DataFrame, table: Table) -> DataFrame:
         F.when(F.col("_malformed").isNull(), skipped).alias("_skipped"),
         table.contract.type_reasons(raw, raw_types, col).alias("_type_reasons"),
         *fields_set,
-        *(name for name in (ACCEPTED, JUDGED) if name in extracted.columns),
+        *(name for name in (ACCEPTED, VALIDATED) if name in extracted.columns),
         F.col(OF_PERSON) if OF_PERSON in extracted.columns else of_nobody(),
     )
     typed = extracted.select(*own, *table.contract.typed(raw, raw_types)).select(
@@ -206,16 +206,16 @@ def _contract_reasons(kind: Column, table: Table, *, checks: bool = True) -> Col
     """The contract's reasons for a row; deletes need only key and sequence, truncates only the sequence."""
     contract, sequence = table.contract, table.changes.sequence_by
     needed = {*table.identity, *sequence}
-    of = partial(contract.reasons, checks=checks, judged=partial(_judged, table=table))
+    of = partial(contract.reasons, checks=checks, validated=partial(_validated, table=table))
     reasons = of(given=lambda name: F.lit(True) if name in needed else sets(name)) if table.by_column else of()
     if table.changes.truncate_when:
         reasons = F.when(kind == TRUNCATE, of(only=sequence)).otherwise(reasons)
     return F.when(kind == DELETE, of(only=needed)).otherwise(reasons)
 
 
-def _judged(name: str, table: Table) -> Column:
+def _validated(name: str, table: Table) -> Column:
     """The reason of the checks of a protected column."""
-    told = F.col(RECORD).getField(JUDGED).getField(name)
+    told = F.col(RECORD).getField(VALIDATED).getField(name)
     if table.subject is None or not isinstance(table.contract.protections[name], Encrypted):
         return told
     by = table.subject.by  # the key that encrypted is that of the person whom the source named

@@ -25,11 +25,11 @@ from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window, known_windows
 from incload_assets.ingest.facts import facts_of
 from incload_assets.ingest.rescued import changed_by_function, filled, is_fillable, rescued_in
-from incload_assets.load.judgeable import can_be_judged
 from incload_assets.load.landing_again import facts_of_window, land_again, present_landing
 from incload_assets.load.load import LoadReport
-from incload_assets.load.replay import judged_again, unreplayable
+from incload_assets.load.replay import unreplayable, validated_again
 from incload_assets.load.revision import Revision, revise_and_merge
+from incload_assets.load.validatable import can_be_validated
 from incload_assets.platform.errors import DeclarationError, SourceUnreadable, WindowCompacted
 from incload_assets.platform.lake import Lake, data_files
 from incload_assets.platform.lake_rows import dataset_of
@@ -129,7 +129,7 @@ def _land(revision: Revision) -> bool | None:
     load, table, window, staged = revision.load, revision.load.table, revision.window, revision.staged
     before, former = present_landing(revision, rule="a fill uses the log of a loaded window"), revision.former
     _refuse_compacted(table, window, before)
-    found = rescued_in(former, table, judged=before.code_version == table.code_version)
+    found = rescued_in(former, table, validated=before.code_version == table.code_version)
     if not found.due:
         load.info(f"{table.name} {window.key}: no rescued field that its columns lack")
         return None
@@ -137,20 +137,20 @@ def _land(revision: Revision) -> bool | None:
     _refuse_other_uses(table, window, names, changed_by_function(rows, table, names))
     rejected, has_record = former.filter(F.col("_kind") == REJECTED), keeps_payload()
     corrected = former.filter(F.col("_kind").isin(*UPSERTS, DELETE, TRUNCATE) & has_record)
-    again = rejected.filter(can_be_judged(table)).unionByName(corrected)
-    staged.write(judged_again(load, window, again, filled(rows, table, names)), load.log.validated)
-    staged.write(rejected.filter(~can_be_judged(table) & ~is_fillable(table)), load.log.validated)
+    again = rejected.filter(can_be_validated(table)).unionByName(corrected)
+    staged.write(validated_again(load, window, again, filled(rows, table, names)), load.log.validated)
+    staged.write(rejected.filter(~can_be_validated(table) & ~is_fillable(table)), load.log.validated)
     facts = facts_of(staged.read(), table, [window])[window.key]
     is_present = before.code_version in (table.code_version, version_without(table, names))
     version = table.code_version if is_present else before.code_version
     # with the present code the other columns are what they would be, so that only keys of filled rows lose a row
-    facts = facts_of_window(revision, before, facts, judged=version)
+    facts = facts_of_window(revision, before, facts, validated=version)
     load.info(
         f"{table.name} {window.key}: filled {', '.join(names)} from rescued fields, {facts.rejected} of "
         f"{several(facts.rows, 'row')} in quarantine"
         + ("" if is_present else "; other columns are as former code made them")
     )
-    return land_again(revision, before, facts, judged=version, note=f"filled {window.key}")
+    return land_again(revision, before, facts, validated=version, note=f"filled {window.key}")
 
 
 def _refuse_other_uses(table: Table, window: Window, names: Collection[str], changed: Sequence[str]) -> None:

@@ -46,7 +46,7 @@ def hold_window(load: LoadContext, window: Window, *, actor: str, because: str) 
         )  # fmt: skip
         return revision.commit(replace(record, held=hold.as_text()), note=f"held {window.key}", adds=True, keep=False)
 
-    return hold if revise(load.anew(), window, hold_it, doing="hold it") else None
+    return hold if revise(load.renewed(), window, hold_it, doing="hold it") else None
 
 
 def after_failed_reconciliation(

@@ -49,14 +49,14 @@ def present_landing(revision: Revision, *, rule: str) -> WindowRecord:
     return before
 
 
-def facts_of_window(revision: Revision, before: WindowRecord, facts: Facts, *, judged: str) -> Facts:
+def facts_of_window(revision: Revision, before: WindowRecord, facts: Facts, *, validated: str) -> Facts:
     """The facts of a window of which all rows are staged, with what depends on the whole window staged as well.
 
     Args:
         revision: The attempt, with all rows of the window staged.
         before: The window's record.
         facts: The facts of the staged rows.
-        judged: The version of the code that has judged the rows that stay as they are.
+        validated: The version of the code that has validated the rows that stay as they are.
 
     Raises:
         DeclarationError: The function is not row-wise.
@@ -65,7 +65,7 @@ def facts_of_window(revision: Revision, before: WindowRecord, facts: Facts, *, j
     table, window = revision.load.table, revision.window
     gone = before.skipped + before.erased + before.removed
     check_count(table, window, before.rows_read - gone, facts.rows)
-    facts = _with_former(revision, revision.ingestion(replace(before, code_version=judged)), facts)
+    facts = _with_former(revision, revision.ingestion(replace(before, code_version=validated)), facts)
     facts = replace(facts, rows=facts.rows + gone, skipped=before.skipped, erased=facts.erased + before.erased)
     if facts.rejected > before.rejected:
         check_threshold(revision.staged.read(), table, window, facts.rows, facts.rejected)
@@ -105,7 +105,7 @@ def check_count(table: Table, window: Window, expected: int, found: int) -> None
 
 
 def land_again(
-    revision: Revision, before: WindowRecord, facts: Facts, *, judged: str, note: str, adds: bool = False
+    revision: Revision, before: WindowRecord, facts: Facts, *, validated: str, note: str, adds: bool = False
 ) -> bool:
     """Commits the staged rows as another landing of the same position; whether the log has them now.
 
@@ -113,7 +113,7 @@ def land_again(
         revision: The attempt.
         before: The window's record.
         facts: The facts of the window.
-        judged: The version of the code that has judged all rows of the window.
+        validated: The version of the code that has validated all rows of the window.
         note: The message of the commit.
         adds: Whether the rows replace the rejected rows alone.
     """
@@ -121,10 +121,10 @@ def land_again(
     now = replace(
         before,
         former=before.landing,
-        code_version=judged,
+        code_version=validated,
         run_id=load.run_id,
         landed_at=windows.now(),
         **facts.recorded,
     )
     read_at = payloads_read_at(load.log.open(), [window.key])
-    return revision.commit(now, note=note, adds=adds, anew=[REJECTED] if adds else [], read_at=read_at)
+    return revision.commit(now, note=note, adds=adds, again=[REJECTED] if adds else [], read_at=read_at)

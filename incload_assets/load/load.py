@@ -100,7 +100,7 @@ def load_window(
         ReconciliationFailed: Table and log still differ after several repairs.
         IncrementalLoadError: Any other error of a step.
     """
-    load, table = load.anew(), load.table
+    load, table = load.renewed(), load.table
     with load.phases.timed("prepare"):
         refuse_misplaced(load, [window])
         ensure_tables(load)

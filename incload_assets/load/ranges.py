@@ -52,13 +52,13 @@ def load_first_windows(
     Raises:
         IncrementalLoadError: Any error of a step, for all windows of a stretch.
     """
-    load = load.anew()
+    load = load.renewed()
     refuse_misplaced(load, windows)
     ensure_tables(load)
     positions = detect(load, list(windows))
     found = {window: positions[window.key] for window in windows if window.key in positions}
     for chunk in _chunks(load.table, found):
-        if reports := _load_together(load.anew(), chunk, still_first):
+        if reports := _load_together(load.renewed(), chunk, still_first):
             yield reports
 
 

@@ -1,11 +1,11 @@
-"""Replay of the quarantine: the rejected rows of a window are judged again, by the present contract and function.
+"""Replay of the quarantine: the rejected rows of a window are validated again, by the present contract and function.
 
 The records come from the payloads that the log keeps, so the source is not needed, not even a file that is gone. Rows
 that now pass become changes of their window, at their old places; the others stay rejected, with their present reasons.
 A replay is a landing of the window under the next number, then an ordinary merge and reconciliation: a load of the
 window that comes first makes it start again, and one that was killed is refused by the fences.
 
-Rows that people have accepted keep their payloads, too, and are judged again, in case that was undone.
+Rows that people have accepted keep their payloads, too, and are validated again, in case that was undone.
 
 The window's other accepted rows stay as they are. So its record keeps the code version of these rows, and says that the
 present code has validated the window only if it has validated all rows.
@@ -26,17 +26,17 @@ from incload_assets.ingest.condition_errors import broken_condition_named
 from incload_assets.ingest.facts import content_sum, facts_of
 from incload_assets.ingest.gains import content_with, validates_each_alone, with_before
 from incload_assets.ingest.validate import validate
-from incload_assets.load.judgeable import can_be_judged, fields_of_payloads, records_of_payloads, refuse_expired
 from incload_assets.load.landing_again import check_count, facts_of_window, land_again, present_landing
 from incload_assets.load.load import LoadReport
 from incload_assets.load.revision import Revision, revise_and_merge
+from incload_assets.load.validatable import can_be_validated, fields_of_payloads, records_of_payloads, refuse_expired
 from incload_assets.platform.errors import SourceUnreadable
 from incload_assets.platform.wording import several
 from incload_assets.protection.erasures import deny_list_of
 
 
 def unreplayable(table: Table) -> str:
-    """Why rejected rows of a table cannot be judged again; '' if they can."""
+    """Why rejected rows of a table cannot be validated again; '' if they can."""
     if table.contract.protections and not table.source.is_text:
         return f"{table.source} gives typed values, and of a table with protected columns only texts are kept"
     return table.source.unreadable_payloads(fields_of_payloads(table))
@@ -50,14 +50,14 @@ def refuse_unreplayable(table: Table) -> None:
     """
     if why := unreplayable(table):
         raise SourceUnreadable(
-            f"{table.name}: its rejected rows cannot be judged again: {why}",
+            f"{table.name}: its rejected rows cannot be validated again: {why}",
             rule="a replay uses only what the payloads of rejected rows keep; it never guesses missing values",
             remedy=f"load their windows from the source: incload load {table.name} --partitions KEYS",
         )
 
 
 def replay_window(load: LoadContext, window: Window) -> LoadReport:
-    """Judges the rejected rows of a window again, and merges those that now pass.
+    """Validates the rejected rows of a window again, and merges those that now pass.
 
     Args:
         load: The run's load context.
@@ -77,9 +77,9 @@ def replay_window(load: LoadContext, window: Window) -> LoadReport:
 
 
 def _land(revision: Revision) -> bool | None:
-    """One attempt; whether it was committed, or None if there is nothing to judge."""
+    """One attempt; whether it was committed, or None if there is nothing to validate."""
     load, table, window, staged = revision.load, revision.load.table, revision.window, revision.staged
-    before = present_landing(revision, rule="a replay judges the rejected rows of a loaded window again")
+    before = present_landing(revision, rule="a replay validates the rejected rows of a loaded window again")
     was_decided = window.key in decided_at(load.lake, table)
     if not before.rejected and not was_decided:
         return None
@@ -90,13 +90,13 @@ def _land(revision: Revision) -> bool | None:
     rejected, with_payload = former.filter(F.col("_kind") == REJECTED), keeps_payload()
     good = former.filter(F.col("_kind").isin(*UPSERTS, DELETE, TRUNCATE))
     accepted = None if alone else good.filter(~with_payload)
-    judged = rejected.unionByName(good.filter(with_payload)) if was_decided else rejected
-    staged.write(judged_again(load, window, judged, accepted), load.log.validated)
-    judgeable, content = _counted(rejected, table)
-    if unparsed := before.rejected - judgeable:
+    validated = rejected.unionByName(good.filter(with_payload)) if was_decided else rejected
+    staged.write(validated_again(load, window, validated, accepted), load.log.validated)
+    validatable, content = _counted(rejected, table)
+    if unparsed := before.rejected - validatable:
         if unparsed == before.rejected and not was_decided:
             refuse_expired(table, window, rejected)
-        staged.write(rejected.filter(~can_be_judged(table)), load.log.validated)
+        staged.write(rejected.filter(~can_be_validated(table)), load.log.validated)
         load.info(f"{table.name} {window.key}: {several(unparsed, 'rejected row')} without a record must stay rejected")
     facts = facts_of(staged.read(), table, [window])[window.key]
     if alone:
@@ -105,23 +105,23 @@ def _land(revision: Revision) -> bool | None:
         check_count(table, window, before.rejected, facts.rows)
         facts = replace(with_before(load, others, facts), replaced=before.replaced)
     else:
-        facts = facts_of_window(revision, before, facts, judged=before.code_version)
+        facts = facts_of_window(revision, before, facts, validated=before.code_version)
     passed = before.rejected - facts.rejected
-    load.info(f"{table.name} {window.key}: judged {several(before.rejected, 'rejected row')} again, {passed} pass")
-    judged_all = before.rows_read == before.rejected
-    version = table.code_version if judged_all else before.code_version
-    return land_again(revision, before, facts, judged=version, note=f"replayed {window.key}", adds=alone)
+    load.info(f"{table.name} {window.key}: validated {several(before.rejected, 'rejected row')} again, {passed} pass")
+    validated_all = before.rows_read == before.rejected
+    version = table.code_version if validated_all else before.code_version
+    return land_again(revision, before, facts, validated=version, note=f"replayed {window.key}", adds=alone)
 
 
 def _counted(rejected: DataFrame, table: Table) -> tuple[int, int]:
-    """The number of rejected rows that can be judged, and the content hash of all."""
-    counted = rejected.agg(F.count(F.when(can_be_judged(table), 1)), content_sum(table)).head()
+    """The number of rejected rows that can be validated, and the content hash of all."""
+    counted = rejected.agg(F.count(F.when(can_be_validated(table), 1)), content_sum(table)).head()
     assert counted is not None
     return counted[0], int(counted[1])
 
 
-def judged_again(load: LoadContext, window: Window, rejected: DataFrame, accepted: DataFrame | None) -> DataFrame:
-    """The rejected rows as the present contract judges them, and the accepted rows that were judged beside them.
+def validated_again(load: LoadContext, window: Window, rejected: DataFrame, accepted: DataFrame | None) -> DataFrame:
+    """The rejected rows as the present contract validates them, and the accepted rows that were validated beside them.
 
     Args:
         load: The load's context.
@@ -130,7 +130,7 @@ def judged_again(load: LoadContext, window: Window, rejected: DataFrame, accepte
         accepted: Rows that may collide with them; None: no row depends on another one.
     """
     table = load.table
-    records = records_of_payloads(rejected.filter(can_be_judged(table)), table)
+    records = records_of_payloads(rejected.filter(can_be_validated(table)), table)
     with broken_condition_named(records, table, window.key):
         decided = accepted_rows(load.lake, table, [window.key], load.info)
         deny = deny_list_of(load.lake, table)

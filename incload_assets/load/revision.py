@@ -82,7 +82,7 @@ class Revision:
         note: str,
         adds: bool = False,
         keep: bool = True,
-        anew: Collection[str] = (),
+        again: Collection[str] = (),
         read_at: Mapping[str, datetime] | None = None,
     ) -> bool:
         """Commits the staged rows with a record, under the next number; whether the log has them now.
@@ -92,7 +92,7 @@ class Revision:
             note: The message of the commit; the run is added.
             adds: Whether the rows are added to those of the window, which then has to have the same record as before.
             keep: Whether what the window held is kept for an undo.
-            anew: With ``adds``, kinds of the window's rows that are replaced nevertheless.
+            again: With ``adds``, kinds of the window's rows that are replaced nevertheless.
             read_at: As for :func:`incload_assets.change_log.commit.commit`.
         """
         return commit(
@@ -104,7 +104,7 @@ class Revision:
             note=f"{note}, run {self.load.run_id}",
             base=self.before if adds else None,
             keep=keep,
-            anew=anew,
+            again=again,
             read_at=read_at,
         )
 
@@ -137,7 +137,7 @@ def revise_and_merge(
         doing: As for :func:`revise`.
         even_misplaced: Whether it is revised although the declaration now assigns its rows to other windows.
     """
-    load = load.anew()
+    load = load.renewed()
     with load.phases.timed("prepare"):
         if not even_misplaced:
             refuse_misplaced(load, [window])

@@ -81,7 +81,7 @@ _FAULTS = (
         _CONNECTION_LOST,
         SparkUnavailable,
         "{doing}: the connection to Spark was lost ({found})",
-        remedy="run again: a local server is started anew, a configured one must be up",
+        remedy="run again: a local server is started again, a configured one must be up",
     ),
 )
 _S3_NAME = re.compile(r"s3a?://([^/\s'\"`\]]+)")

@@ -81,9 +81,12 @@ def undone_windows(
     loaded = [w.key for w in progress if w.is_loaded and w.status in ("loaded", "held", "failed")]
     if delta is None:
         return Undone(dict.fromkeys(loaded, "the table is gone"), None)
-    anew = _since_it_was_made(instance, table, delta)
+    again = _since_it_was_made(instance, table, delta)
     rollbacks = _rollbacks(delta, before, newest, now)
-    lost = {**_undone_by(instance, table, rollbacks), **{key: anew[1] for key in loaded if anew and key not in anew[0]}}
+    lost = {
+        **_undone_by(instance, table, rollbacks),
+        **{key: again[1] for key in loaded if again and key not in again[0]},
+    }
     windows = {key: lost[key] for key in loaded if key in lost}
     reasons, recent = set(windows.values()), (now - REMEMBERED).isoformat()
     seen = {

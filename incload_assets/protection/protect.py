@@ -42,7 +42,7 @@ from incload_assets.sources.files.csv import csv_payloads
 from incload_assets.sources.kafka.framed import FRAMED
 from incload_assets.sources.upstream.tables import Tables
 
-JUDGED = "_judged"
+VALIDATED = "_validated"
 """The column with the reasons of checks of protected columns; a record that has it is protected."""
 MARK = "_protected"
 """The member of a kept payload that marks its values as protected."""
@@ -55,11 +55,11 @@ def protected(
 ) -> DataFrame:
     """The records without the values that the contract protects; of a table without protected columns as they are.
 
-    They also have ``_judged``, the reasons of checks of protected columns, and for erased or encrypted persons
+    They also have ``_validated``, the reasons of checks of protected columns, and for erased or encrypted persons
     ``_of_person``. Without the keys of persons, no column may be encrypted. Raises SourceUnreadable.
     """
     protections = table.contract.protections
-    if not protections or JUDGED in extracted.columns:
+    if not protections or VALIDATED in extracted.columns:
         return extracted
     types = raw_types(extracted)
     extracted = with_own_keys(extracted, table, deny)
@@ -74,7 +74,7 @@ def protected(
         name: _protected(name, texts[name], table) if name in protections else F.col("_raw").getField(name)
         for name in types
     }
-    out = extracted.withColumn(JUDGED, _judged(texts, table, persons)).withColumn(
+    out = extracted.withColumn(VALIDATED, _validated(texts, table, persons)).withColumn(
         "_raw", F.struct(*(member.alias(name) for name, member in members.items()))
     )
     out = out.withColumn("_rescued", names_alone(F.col("_rescued")))
@@ -91,8 +91,8 @@ def protected(
 
 def protected_records(kept: DataFrame, table: Table) -> DataFrame:
     """The records of ``_payload``, ``_source``, ``_window`` and ``_reasons``, as :func:`protected` returned them."""
-    judged = F.struct(*(_told(name).alias(name) for name in table.contract.protections)).alias(JUDGED)
-    return csv_payloads(kept, [*table.columns, *table.control_fields], judged, leave_out=[MARK])
+    validated = F.struct(*(_told(name).alias(name) for name in table.contract.protections)).alias(VALIDATED)
+    return csv_payloads(kept, [*table.columns, *table.control_fields], validated, leave_out=[MARK])
 
 
 def is_kept_protected() -> Column:
@@ -156,7 +156,7 @@ def _stays(protection: Tokens | Encrypted | Masked, text: Column, table: Table) 
     return stays if unavailable is None else stays | (text == unavailable)
 
 
-def _judged(texts: Mapping[str, Column], table: Table, persons: PersonKeys | None) -> Column:
+def _validated(texts: Mapping[str, Column], table: Table, persons: PersonKeys | None) -> Column:
     """Struct of the reasons why values of protected columns break their checks."""
     contract, nothing = table.contract, F.lit(None).cast("string")
     reasons = [

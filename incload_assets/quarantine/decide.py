@@ -1,4 +1,4 @@
-"""Decisions about rejected rows: each is judged by its effect first, then written into the audit, then recorded."""
+"""Decisions about rejected rows: each is validated by its effect first, then written into the audit, then recorded."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
@@ -20,8 +20,8 @@ from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.table import Table
 from incload_assets.ingest.gains import validates_each_alone
 from incload_assets.ingest.validate import validate
-from incload_assets.load.judgeable import records_of_payloads
 from incload_assets.load.replay import refuse_unreplayable
+from incload_assets.load.validatable import records_of_payloads
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.lake_rows import rows_where
@@ -170,14 +170,14 @@ def _expect_good(spark: SparkSession, table: Table, lake: Lake, rows: DataFrame,
     log, beside = ChangeLog(table, lake), None
     if not validates_each_alone(table) and (version := log.version()) is not None:
         beside = log.read(spark, version, keys).filter(F.col("_kind").isin(*UPSERTS, DELETE, TRUNCATE))
-    judged = validate(
+    validated = validate(
         records,
         table,
         [table.window_of(key) for key in keys],
         beside=beside,
         accepted={*accepted_rows(lake, table, keys), *(decision.row for decision in decisions)},
     )
-    bad = judged.filter(F.col("_kind") == REJECTED).select("_reasons").head(SHOWN)
+    bad = validated.filter(F.col("_kind") == REJECTED).select("_reasons").head(SHOWN)
     if bad or records.count() != len(decisions):
         reasons = "; ".join(", ".join(row["_reasons"]) for row in bad) or "a record cannot be parsed"
         raise IncrementalLoadError(

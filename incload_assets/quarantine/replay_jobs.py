@@ -31,12 +31,12 @@ def replay_job_name(table: Table) -> str:
 
 
 def replay_jobs(tables: Iterable[Table]) -> dict[Table, UnresolvedAssetJobDefinition]:
-    """A job for each table whose rejected rows can be judged again.
+    """A job for each table whose rejected rows can be validated again.
 
     It is a load of the table's partitions with the tag of a replay, so a replay that fails or is killed leaves its
     partitions failed, and the table's sensor loads them.
     """
-    about = "Judges the rejected rows of partitions of {} again, without their source."
+    about = "Validates the rejected rows of partitions of {} again, without their source."
     return {table: _job(table, replay_job_name(table), about, "replay") for table in tables if not unreplayable(table)}
 
 
@@ -56,7 +56,7 @@ def _job(table: Table, name: str, about: str, action: RunAction) -> UnresolvedAs
 
 
 def replay_sensor(jobs: Mapping[Table, UnresolvedAssetJobDefinition]) -> dg.SensorDefinition:
-    """The sensor that requests replays of windows whose rejected rows were judged by other code, or accepted since.
+    """The sensor that requests replays of windows whose rejected rows were validated by other code, or accepted since.
 
     It requests each window once for each version of the code. A replay that fails is not repeated: the table's own
     sensor loads its window.
@@ -94,14 +94,14 @@ def replay_requests(table: Table, lake: Lake) -> Iterator[dg.RunRequest]:
     """
     log = ChangeLog(table, lake)
     records, decided = log.controls(), decided_at(lake, table)
-    judgeable = _judgeable(table, log)
+    validatable = _validatable(table, log)
     behind: dict[str, str] = {}
     for key, record in records.items():
         if record.held is not None:
             continue
         if key in decided and decided[key][1] > record.landed_at:
             behind[key] = f"{table.code_version}:{decided[key][0]}"
-        elif record.rejected and record.code_version != table.code_version and key in judgeable:
+        elif record.rejected and record.code_version != table.code_version and key in validatable:
             behind[key] = table.code_version
     for window in known_windows(table.partitions_def, list(behind))[-WINDOWS_PER_TICK:]:
         yield dg.RunRequest(
@@ -119,7 +119,7 @@ def replay_requests(table: Table, lake: Lake) -> Iterator[dg.RunRequest]:
         )
 
 
-def _judgeable(table: Table, log: ChangeLog) -> set[str]:
+def _validatable(table: Table, log: ChangeLog) -> set[str]:
     """The partition keys of windows whose rejected rows may keep records."""
     delta = log.lake.delta(log.uri)
     since = None if table.quarantine_retention is None else windows.now() - table.quarantine_retention

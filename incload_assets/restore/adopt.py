@@ -95,7 +95,7 @@ def adopt(
     Args:
         load: The context.
         dry_run: Whether only to examine the table.
-        again: Whether to begin anew if the table has changed since an interrupted adoption.
+        again: Whether to begin again if the table has changed since an interrupted adoption.
         because: The reason, for the audit.
         actor: Who adopts, for the audit; empty: the user of the operating system, or CI's.
         done: Called with the number of chunks that are in the log, and their total.
@@ -164,7 +164,7 @@ def _adopted(
         return adoption
     if started is not None and started != base:  # other limits of a chunk
         started = None
-    _begin(load, base, anew=started is None)
+    _begin(load, base, again=started is None)
     there = window_records_of(load.log.open(), only=base.keys) if base.keys else {}
     numbers = fenced_numbers(load)
     landed = 0
@@ -206,14 +206,14 @@ def _changed(load: LoadContext, why: str) -> SchemaMismatch:
     return SchemaMismatch(
         f"{name}: the table has changed since its adoption began: {why}",
         rule="all base rows are of one version of the table",
-        remedy=f"stop the other writer, then incload adopt {name} --again, which begins anew",
+        remedy=f"stop the other writer, then incload adopt {name} --again, which begins again",
     )
 
 
-def _begin(load: LoadContext, base: Base, *, anew: bool) -> None:
+def _begin(load: LoadContext, base: Base, *, again: bool) -> None:
     """Makes a log that refuses loads; an interrupted adoption of another version is removed from the log."""
     log = load.lake.delta(load.log.uri)
-    if log is not None and anew:
+    if log is not None and again:
         number = next(fenced_numbers(load))
         if keys := base_keys(log):
             load.lake.commit(log, [], adoption_app_id(load.table), number, replaced={"_window": keys})

@@ -13,7 +13,9 @@ class AdoptConfig(OneTable):
     """The table to adopt."""
 
     dry_run: bool = Field(default=False, description="Only examine the table.")
-    again: bool = Field(default=False, description="Begin anew if the table has changed since an interrupted adoption.")
+    again: bool = Field(
+        default=False, description="Begin again if the table has changed since an interrupted adoption."
+    )
     because: str = Field(default="", description="The reason, for the audit.")
 
 
@@ -22,7 +24,7 @@ def adopt_job(context: dg.OpExecutionContext, table: Table, config: AdoptConfig)
     """Adopts a Delta table that no load has made: its rows become the oldest changes of its log."""
     with load_in(context, table) as load:
         who = actor_of(context.run)
-        done = adopt(load.anew(), dry_run=config.dry_run, again=config.again, because=config.because, actor=who)
+        done = adopt(load.renewed(), dry_run=config.dry_run, again=config.again, because=config.because, actor=who)
     context.log.info(done.summary(table.name))
     for note in done.notes:
         context.log.warning(f"{table.name}: {note}")

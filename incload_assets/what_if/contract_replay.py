@@ -1,4 +1,4 @@
-"""Landed rows judged by the present contract, without a commit: what would be quarantined now, and what would pass."""
+"""Landed rows validated by the present contract, without a commit: what would be quarantined, and what would pass."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,16 +16,16 @@ from incload_assets.contract.contract import MASK
 from incload_assets.declaration.table import Table
 from incload_assets.ingest.compared import compared
 from incload_assets.ingest.condition_errors import broken_condition_named
-from incload_assets.ingest.landed import judged_from_log
+from incload_assets.ingest.landed import validated_from_log
 from incload_assets.ingest.quarantine import is_tolerated
 from incload_assets.ingest.validate import validate
-from incload_assets.load.judgeable import can_be_judged, records_of_payloads
 from incload_assets.load.replay import unreplayable
+from incload_assets.load.validatable import can_be_validated, records_of_payloads
 from incload_assets.platform.sql import col
 from incload_assets.platform.wording import several, some
 
 _LANDED = "landed"
-"""The payload that stands for that of an accepted row, so that it is known among the judged ones."""
+"""The payload that stands for that of an accepted row, so that it is known among the validated ones."""
 _VALUE = r"(?s)^(.*?: )'.*' (?=\S)"
 SHOWN_REASONS = 5
 SHOWN_ROWS = 3
@@ -49,18 +49,18 @@ class RefusedFor:
 
 
 @dataclass(frozen=True, kw_only=True)
-class JudgedAnew:
+class ValidatedAgain:
     """The result for one table.
 
     Args:
         windows: The partition keys of the windows, in the order of their landing.
-        accepted: The number of accepted rows that were judged.
+        accepted: The number of accepted rows that were validated.
         refused: The number of them that would be quarantined.
         reasons: The reasons, those of most rows first.
-        rejected: The number of quarantined rows that were judged.
+        rejected: The number of quarantined rows that were validated.
         passing: The number of them that would be accepted.
         decided: The number of rows that people accepted; they count as accepted.
-        unjudged: The number of quarantined rows that keep no record that can be judged.
+        unvalidated: The number of quarantined rows that keep no record that can be validated.
         stopping: The windows whose load would stop, as too many rows would be rejected.
     """
 
@@ -71,7 +71,7 @@ class JudgedAnew:
     rejected: int = 0
     passing: int = 0
     decided: int = 0
-    unjudged: int = 0
+    unvalidated: int = 0
     stopping: Sequence[str] = field(default=())
 
     def lines(self, table_name: str) -> Iterator[str]:
@@ -86,8 +86,8 @@ class JudgedAnew:
         if len(self.reasons) > SHOWN_REASONS:
             yield f"  and for {several(len(self.reasons) - SHOWN_REASONS, 'other reason')}"
         yield f"{table_name}: {self.passing:,} of {several(self.rejected, 'quarantined row')} would now pass"
-        if self.unjudged:
-            yield f"  {self.unjudged:,} more keep no record that can be judged"
+        if self.unvalidated:
+            yield f"  {self.unvalidated:,} more keep no record that can be validated"
         if self.decided:
             yield f"  {several(self.decided, 'row')} that people accepted count as accepted"
         if self.stopping:
@@ -100,7 +100,7 @@ class JudgedAnew:
         return {"table": table_name, **vars(self), "windows": [*self.windows], "reasons": reasons}
 
 
-def judge_anew(load: LoadContext, last: int) -> JudgedAnew:
+def validate_again(load: LoadContext, last: int) -> ValidatedAgain:
     """The verdicts of the present contract about the rows of the windows landed last; nothing is written.
 
     Args:
@@ -111,7 +111,7 @@ def judge_anew(load: LoadContext, last: int) -> JudgedAnew:
         SourceUnreadable: A payload cannot be parsed by the source.
 
     Example:
-        >>> judge_anew(load, last=30).refused  # doctest: +SKIP
+        >>> validate_again(load, last=30).refused  # doctest: +SKIP
         12
     """
     table, log = load.table, load.lake.delta(load.log.uri)
@@ -119,40 +119,40 @@ def judge_anew(load: LoadContext, last: int) -> JudgedAnew:
     known = {window.key: window for window in table.known_windows(records)}
     keys = sorted(known, key=lambda key: (records[key].landed_at, key))[-last:]
     if log is None or not keys:
-        return JudgedAnew()
+        return ValidatedAgain()
     former = load.log.read(load.spark, log.version(), keys)
     kind, has_payload = F.col("_kind"), F.col("_payload").isNotNull()
     is_good = kind.isin(*UPSERTS, DELETE, TRUNCATE)
     can_replay = not unreplayable(table)
-    is_judged = (kind == REJECTED) & (can_be_judged(table) if can_replay else F.lit(False))
+    is_validated = (kind == REJECTED) & (can_be_validated(table) if can_replay else F.lit(False))
     good, decided = former.filter(is_good & ~has_payload), former.filter(is_good & has_payload)
     windows = [known[key] for key in keys]
-    undoubted = judged_from_log(decided, table, windows).withColumn("_reasons", F.array().cast("array<string>"))
-    landed = judged_from_log(good, table, windows).unionByName(undoubted).withColumn("_payload", F.lit(_LANDED))
+    undoubted = validated_from_log(decided, table, windows).withColumn("_reasons", F.array().cast("array<string>"))
+    landed = validated_from_log(good, table, windows).unionByName(undoubted).withColumn("_payload", F.lit(_LANDED))
     if can_replay:
-        payloads = records_of_payloads(former.filter(is_judged), table)
+        payloads = records_of_payloads(former.filter(is_validated), table)
         accepted = accepted_rows(load.lake, table, keys)
         with broken_condition_named(payloads, table, min(keys)):
-            judged = validate(payloads, table, windows, beside=landed, accepted=accepted)
-            groups = _groups(judged, table)
+            validated = validate(payloads, table, windows, beside=landed, accepted=accepted)
+            groups = _groups(validated, table)
     else:
         groups = _groups(compared(landed, table), table)
     counts = former.groupBy("_window").agg(
         F.count(F.when(is_good & ~has_payload, 1)).alias("accepted"),
         F.count(F.when(is_good & has_payload, 1)).alias("decided"),
-        F.count(F.when(is_judged, 1)).alias("rejected"),
-        F.count(F.when((kind == REJECTED) & ~is_judged, 1)).alias("unjudged"),
+        F.count(F.when(is_validated, 1)).alias("rejected"),
+        F.count(F.when((kind == REJECTED) & ~is_validated, 1)).alias("unvalidated"),
     )
     return _told(keys, {row["_window"]: row.asDict() for row in counts.head(len(keys))}, groups, records, table)
 
 
-def _groups(judged: DataFrame, table: Table) -> list[dict[str, Any]]:
-    """The rejected rows among the judged ones, counted by window, by reason and by whether they were accepted."""
+def _groups(validated: DataFrame, table: Table) -> list[dict[str, Any]]:
+    """The rejected rows among the validated ones, counted by window, by reason and by whether they were accepted."""
     was_landed = F.col("_payload").eqNullSafe(F.lit(_LANDED))
     reason = F.regexp_replace(F.element_at("_reasons", 1), _VALUE, "$1")
     named = _named(table)
     found = (
-        judged.filter(F.col("_kind") == REJECTED)
+        validated.filter(F.col("_kind") == REJECTED)
         .groupBy("_window", was_landed.alias("was_landed"), F.when(was_landed, reason).alias("reason"))
         .agg(F.count(F.lit(1)).alias("rows"), F.min(named).alias("first"), F.max(named).alias("last"))
         .orderBy(F.desc("rows"), "_window", "reason")
@@ -180,10 +180,10 @@ def _told(
     groups: Sequence[Mapping[str, Any]],
     records: Mapping[str, WindowRecord],
     table: Table,
-) -> JudgedAnew:
+) -> ValidatedAgain:
     total: Counter[str] = Counter()
     for of_window in counts.values():
-        total.update({name: of_window[name] for name in ("accepted", "decided", "rejected", "unjudged")})
+        total.update({name: of_window[name] for name in ("accepted", "decided", "rejected", "unvalidated")})
     refused, still, by_reason = Counter[str](), Counter[str](), Counter[str]()
     samples: dict[str, dict[str, None]] = {}
     for group in groups:
@@ -196,9 +196,9 @@ def _told(
         key
         for key in keys
         if refused[key]
-        and not is_tolerated(table, records[key].rows_read, refused[key] + still[key] + counts[key]["unjudged"])
+        and not is_tolerated(table, records[key].rows_read, refused[key] + still[key] + counts[key]["unvalidated"])
     ]
-    return JudgedAnew(
+    return ValidatedAgain(
         windows=keys,
         accepted=total["accepted"],
         refused=refused.total(),
@@ -206,6 +206,6 @@ def _told(
         rejected=total["rejected"],
         passing=total["rejected"] - still.total(),
         decided=total["decided"],
-        unjudged=total["unjudged"],
+        unvalidated=total["unvalidated"],
         stopping=sorted(stopping),
     )

@@ -53,7 +53,7 @@ class Shadow:
         table_version: Delta version of the table that it is compared with.
         log_version: Delta version of the log that it is made from.
         same_code: Windows that this code validated already, and base rows: their rows are those of the log.
-        judged: Windows that were read from the source again.
+        validated: Windows that were read from the source again.
         as_logged: Why a window that other code validated was not read again, by partition key.
         rejected: Rejected rows of the windows that were read again: before, and now.
         comparison: The comparison with the table.
@@ -63,7 +63,7 @@ class Shadow:
     table_version: int
     log_version: int
     same_code: int
-    judged: Sequence[str]
+    validated: Sequence[str]
     as_logged: Mapping[str, str]
     rejected: tuple[int, int]
     comparison: Comparison
@@ -89,7 +89,7 @@ class Shadow:
         yield f"  compared version {self.table_version} of the table, version {self.log_version} of its log"
         before, now_rejected = self.rejected
         yield (
-            f"  validated again from the source: {several(len(self.judged), 'window')} ({before:,} rows rejected "
+            f"  validated again from the source: {several(len(self.validated), 'window')} ({before:,} rows rejected "
             f"before, {now_rejected:,} now); validated by this code already: {several(self.same_code, 'window')}"
         )
         for why in dict.fromkeys(self.as_logged.values()):
@@ -101,7 +101,7 @@ class Shadow:
 class _Landed:
     """The windows of the shadow's log."""
 
-    judged: list[str] = field(default_factory=list)
+    validated: list[str] = field(default_factory=list)
     as_logged: dict[str, str] = field(default_factory=dict)
     rejected: int = 0
 
@@ -141,7 +141,7 @@ def drop(load: LoadContext) -> bool:
 
 
 def shadow(load: LoadContext) -> Shadow:
-    """Makes the shadow anew, and compares it with the table.
+    """Makes the shadow again, and compares it with the table.
 
     Args:
         load: The context of the table, declared as this working tree has it.
@@ -174,10 +174,10 @@ def shadow(load: LoadContext) -> Shadow:
         uri=beside.uri,
         table_version=version,
         log_version=log.version(),
-        same_code=len(base) + len(windows) - len(landed.judged) - len(landed.as_logged),
-        judged=landed.judged,
+        same_code=len(base) + len(windows) - len(landed.validated) - len(landed.as_logged),
+        validated=landed.validated,
         as_logged=landed.as_logged,
-        rejected=(sum(records[key].rejected for key in landed.judged), landed.rejected),
+        rejected=(sum(records[key].rejected for key in landed.validated), landed.rejected),
         comparison=compare(load, version, beside.uri),
     )
 
@@ -198,13 +198,13 @@ def _land(
         if (position := positions.get(window.key)) is None:
             continue
         try:
-            done.rejected += _judge(beside, window, position)
+            done.rejected += _validate(beside, window, position)
         except (SourceChanged, FileNotFoundError) as error:
             done.as_logged[window.key] = f"the source changed while it was read ({type(error).__name__})"
             continue
-        done.judged.append(window.key)
-        load.info(f"{table.name} {window.key}: judged again")
-    rest = [window.key for window in (*base, *windows) if window.key not in done.judged]
+        done.validated.append(window.key)
+        load.info(f"{table.name} {window.key}: validated again")
+    rest = [window.key for window in (*base, *windows) if window.key not in done.validated]
     for start in range(0, len(rest), WINDOWS_AT_ONCE):
         _copy(load, beside, log_version, rest[start : start + WINDOWS_AT_ONCE], records)
     return done
@@ -234,7 +234,7 @@ def _positions(
     return found
 
 
-def _judge(beside: LoadContext, window: Window, position: Position) -> int:
+def _validate(beside: LoadContext, window: Window, position: Position) -> int:
     """Reads and validates a window again; returns the number of rejected rows."""
     ingest(beside, Ingestion(window, position, None, 0, settled=False), guard=None)
     return beside.log.controls(only=[window.key])[window.key].rejected

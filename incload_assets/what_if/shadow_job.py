@@ -19,9 +19,9 @@ def shadow_job(context: dg.OpExecutionContext, table: Table, config: ShadowConfi
     """Folds the log of a table by this code into a table beside it, and compares the two."""
     with load_in(context, table) as load:
         if config.drop:
-            context.log.info(f"{table.name}: {'removed the shadow' if drop(load.anew()) else 'there is no shadow'}")
+            context.log.info(f"{table.name}: {'removed the shadow' if drop(load.renewed()) else 'there is no shadow'}")
             return
-        found = shadow(load.anew())
+        found = shadow(load.renewed())
     say = context.log.info if found.comparison.equal else context.log.warning
     for line in found.lines(table.name):
         say(line)

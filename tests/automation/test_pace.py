@@ -86,7 +86,7 @@ def ticks(workshop: Workshop) -> Callable[[], Any]:
 
 
 def test_a_failed_partition_that_is_not_looked_at_waits_for_a_look_at_it(workshop: Workshop) -> None:
-    """Were it taken for what was landed, it would have changed its position at each second look, and be tried anew."""
+    """Were it taken for what was landed, it would have changed its position at each second look, and be tried again."""
     workshop.write(2)
     workshop.load_all()
     workshop.write(2, "b")

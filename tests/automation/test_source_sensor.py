@@ -321,7 +321,7 @@ def test_an_unexplained_error_is_tried_five_times(workshop: Workshop) -> None:
     assert workshop.requests(later=1000 * HOUR) == []
 
 
-def test_a_log_lost_again_right_after_two_loads_waits_for_a_person_and_a_day_later_it_is_loaded_anew(
+def test_a_log_lost_again_right_after_two_loads_waits_for_a_person_and_a_day_later_it_is_loaded_again(
     workshop: Workshop,
 ) -> None:
     workshop.write(2)
@@ -332,9 +332,9 @@ def test_a_log_lost_again_right_after_two_loads_waits_for_a_person_and_a_day_lat
     assert workshop.run(second).success
     shutil.rmtree(workshop.folder / "lake")
     assert list(workshop.plan(later=23 * HOUR).stopped) == [day(2)]
-    [anew] = workshop.requests(later=25 * HOUR)
-    assert (anew.partition_key, anew.tags["incload/attempt"]) == (day(2), "1")
-    assert workshop.run(anew).success
+    [again] = workshop.requests(later=25 * HOUR)
+    assert (again.partition_key, again.tags["incload/attempt"]) == (day(2), "1")
+    assert workshop.run(again).success
     assert workshop.tick() == []
 
 

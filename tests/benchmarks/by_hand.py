@@ -123,7 +123,7 @@ def rewrite_partition(spark: SparkSession) -> Way:
 
 
 def reload_from(spark: SparkSession, source: str | None = None) -> Way:
-    """The table written anew.
+    """The table written again.
 
     Args:
         spark: The session.

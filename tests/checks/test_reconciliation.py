@@ -99,7 +99,7 @@ def test_log_rows_that_the_source_does_not_give_are_found(
         assert "no table" in str(windows(gone)[key(1)]["verdict"])
 
 
-def test_rows_of_deleted_files_and_rows_judged_by_other_code_are_no_disagreement(
+def test_rows_of_deleted_files_and_rows_validated_by_other_code_are_no_disagreement(
     tmp_path: Path, spark: SparkSession, spark_settings: Settings
 ) -> None:
     with dg.DagsterInstance.ephemeral() as instance:

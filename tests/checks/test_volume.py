@@ -95,7 +95,7 @@ def test_a_day_that_was_cut_short_or_is_empty_is_too_few(tmp_path: Path, spark_s
         ]
 
 
-def test_the_open_day_and_a_day_about_to_be_loaded_again_are_not_judged(
+def test_the_open_day_and_a_day_about_to_be_loaded_again_are_not_validated(
     tmp_path: Path, spark_settings: Settings
 ) -> None:
     with house(tmp_path, spark_settings) as h:

@@ -86,13 +86,13 @@ def test_a_contract_is_shown_for_people_and_written_for_the_next_comparison(clon
     assert (same.returncode, same.stdout, same.stderr) == (0, "1 table, no difference\n", "")
 
     changed(clone, "gt=0", "ge=0")
-    judged = clone.incload("contract", "diff", "payments", "--against", str(golden), **PLAIN)
-    assert judged.returncode == 2
-    assert judged.stdout.startswith(
+    validated = clone.incload("contract", "diff", "payments", "--against", str(golden), **PLAIN)
+    assert validated.returncode == 2
+    assert validated.stdout.startswith(
         "validated from now on  payments.amount: checks changed, was greater_than {'min_value': 0}, "
         "now greater_than_or_equal_to {'min_value': 0}. Rows are validated by the new checks from now on"
     )
-    assert judged.stdout.endswith("1 table, 1 difference; none stops loads\n")
+    assert validated.stdout.endswith("1 table, 1 difference; none stops loads\n")
 
 
 def test_what_the_source_sends_otherwise_is_listed_with_the_lines_for_the_contract(clone: Clone) -> None:
@@ -155,7 +155,7 @@ def test_the_lake_is_compared_without_spark_and_the_exit_code_tells_whether_load
 
 
 @pytest.mark.slow
-def test_landed_rows_are_judged_by_a_changed_contract_and_loads_that_would_stop_are_an_error(
+def test_landed_rows_are_validated_by_a_changed_contract_and_loads_that_would_stop_are_an_error(
     clone: Clone, spark_url: str
 ) -> None:
     with_spark = {"INCLOAD_SPARK": spark_url, **PLAIN}

@@ -52,7 +52,7 @@ def test_an_error_that_is_being_written_is_told_when_it_is_complete(tmp_path: Pa
     assert (log.errors(), log.errors()) == ([], ["SourceUnavailable: shop.prices: no answer. Remedy: start it."])
 
 
-def test_a_log_that_began_anew_is_read_from_its_beginning(tmp_path: Path) -> None:
+def test_a_log_that_began_again_is_read_from_its_beginning(tmp_path: Path) -> None:
     log = _log(tmp_path, FINE * 50)
     assert log.errors() == []
 

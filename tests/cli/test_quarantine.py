@@ -63,11 +63,11 @@ def test_rejected_rows_are_shown_exported_discarded_replayed_after_a_change_of_t
     assert f"payments: {asked}" in mistyped[1]
     assert discarded.stdout.startswith("payments: discarded 1 row. To take it back: incload discard payments --undo 3")
     assert replayed.returncode == 0
-    assert replayed.stdout.endswith("payments: judged 3 rejected rows again; 1 pass, 2 stay rejected.\n")
+    assert replayed.stdout.endswith("payments: validated 3 rejected rows again; 1 pass, 2 stay rejected.\n")
     assert "is not decimal" in after.stdout and "Barbara" not in after.stdout
     assert reopened.stdout == "payments: 1 row open again.\n"
     assert vain.returncode == 1 and "would be rejected: amount: 'free' is not decimal(12,2)" in vain.stderr
     assert accepted.stdout.startswith("payments: accepted 1 row. To take it back: incload accept payments --undo ")
-    assert accepted.stdout.endswith("payments: judged 2 rejected rows again; 1 pass, 1 stay rejected.\n")
+    assert accepted.stdout.endswith("payments: validated 2 rejected rows again; 1 pass, 1 stay rejected.\n")
     assert nothing.stdout == "payments: no open rejected row matches.\n"
     assert clone.status("payments", **PLAIN)["loaded"] == ["2026-01-05"]

@@ -13,7 +13,7 @@ DAYS = dg.DailyPartitionsDefinition("2026-01-01", end_date="2026-01-05")
 @dg.asset(partitions_def=DAYS)
 def payments(context: dg.AssetExecutionContext) -> None:
     if context.partition_key == "2026-01-02":
-        raise dg.Failure("payments 2026-01-02: the file is torn. Remedy: write it anew.\nAnd more.")
+        raise dg.Failure("payments 2026-01-02: the file is torn. Remedy: write it again.\nAnd more.")
 
 
 def test_the_first_green_partition_and_failures_are_told_at_once_and_the_rest_in_sum() -> None:
@@ -26,7 +26,7 @@ def test_the_first_green_partition_and_failures_are_told_at_once_and_the_rest_in
         assert (said[0].partition(", after")[0], said[1:]) == (
             "✓ The first partition is green: payments 2026-01-01",
             [
-                "✗ payments 2026-01-02: the file is torn. Remedy: write it anew. "
+                "✗ payments 2026-01-02: the file is torn. Remedy: write it again. "
                 f"More: http://127.0.0.1:3000/runs/{failed}"
             ],
         )

@@ -161,7 +161,7 @@ def decide_about_rejected_rows(person: Person) -> None:
     """A replay changes nothing, a discard no row, and what is accepted is in the table, until that is taken back."""
     project, kind = person.project, person.kind
     rows = several(kind.rejected, "row")
-    replayed = f"judged {several(kind.rejected, 'rejected row')} again; 0 pass, {kind.rejected} stay rejected."
+    replayed = f"validated {several(kind.rejected, 'rejected row')} again; 0 pass, {kind.rejected} stay rejected."
     if "replay" in kind.answers:
         for command in (("replay", TABLE), ("accept", TABLE, "--because", "a test")):
             code, says = person.says(*command)

@@ -105,7 +105,7 @@ def test_each_broken_rule_is_a_reason_with_column_value_and_rule(spark: SparkSes
     ]
 
 
-def test_deletes_can_be_judged_by_their_key_alone(spark: SparkSession) -> None:
+def test_deletes_can_be_validated_by_their_key_alone(spark: SparkSession) -> None:
     contract = compile_contract(Order, "orders")
     rows = [(1, None, None, None, None), (0, "lost", None, None, None)]
     assert validated(spark, contract, *rows, only={"order_id"}) == [[], ["order_id: '0' not > 0"]]
@@ -406,7 +406,7 @@ def test_any_column_name_is_quoted(spark: SparkSession) -> None:
     assert rows == [(5,) * 7 + ([],)]
 
 
-def test_three_hundred_columns_are_judged_at_once(spark: SparkSession) -> None:
+def test_three_hundred_columns_are_validated_at_once(spark: SparkSession) -> None:
     fields = {f"c{i}": pa.Field(ge=0, le=10) for i in range(300)}
     model = type("Wide", (pa.DataFrameModel,), {"__annotations__": dict.fromkeys(fields, T.LongType), **fields})
     contract = compile_contract(model, "wide")

@@ -92,7 +92,7 @@ def test_taken_for_news_whatever_they_are_changes_make_the_same_table(
     assert all(report.evidence.pending == 0 for report in reports)
 
 
-def test_what_a_killed_load_had_spark_hold_is_not_taken_for_the_rows_of_a_log_made_anew(
+def test_what_a_killed_load_had_spark_hold_is_not_taken_for_the_rows_of_a_log_made_again(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def load(value: str) -> Loaded:

@@ -158,7 +158,7 @@ def test_what_is_more_than_new_files_is_landed_as_a_whole(spark: SparkSession, t
     other = table_of(spark, tmp_path / "lake", code_version="2")
     deliver(area, "e", item("6", "e", 1))
     _, said = load(other)
-    assert GAINED not in said, "other code judges otherwise"
+    assert GAINED not in said, "other code validates otherwise"
     assert other.rows() == {("1", "A", 1), *((str(n), value, 1) for n, value in zip(range(3, 7), "bcde", strict=True))}
 
 
@@ -176,7 +176,7 @@ def test_a_window_of_many_files_in_the_log_is_landed_as_a_whole_in_few(
     assert table.rows() == {(name, name, 1) for name in "abcde"}
 
 
-def test_where_a_row_is_judged_by_others_the_window_is_landed_as_a_whole(
+def test_where_a_row_is_validated_by_others_the_window_is_landed_as_a_whole(
     spark: SparkSession, tmp_path: Path, area: Path
 ) -> None:
     table = table_of(spark, tmp_path / "lake", contract=Named)

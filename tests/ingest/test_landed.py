@@ -1,4 +1,4 @@
-"""Rows of a log judged by another contract than the one by which they were landed: three rows each."""
+"""Rows of a log validated by another contract than the one by which they were landed: three rows each."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from incload_assets.assets import Changes, Masked, Merge
 from incload_assets.assets.incremental import table_of
 from incload_assets.declaration.table import Table
-from incload_assets.ingest.landed import judged_from_log
+from incload_assets.ingest.landed import validated_from_log
 from tests.support.tables import GoodItem, Item, day, declared
 
 LOG = (
@@ -27,18 +27,18 @@ def of(contract: type, **options: Any) -> Table:
     return found
 
 
-def judged(spark: SparkSession, table: Table, *rows: Sequence[Any], log: str = LOG) -> dict[str, list[str]]:
+def validated(spark: SparkSession, table: Table, *rows: Sequence[Any], log: str = LOG) -> dict[str, list[str]]:
     """The reasons by key, of rows with key, value, sequence, kind, rescued fields and unset columns."""
     made = [
         (id, value, seq, kind, day(1), ("a.json", 0, number), None, rescued, unset)
         for number, (id, value, seq, kind, rescued, unset) in enumerate(rows)
     ]
-    found = judged_from_log(spark.createDataFrame(made, log), table, [table.window_of(day(1))])
+    found = validated_from_log(spark.createDataFrame(made, log), table, [table.window_of(day(1))])
     return {row["id"]: row["_reasons"] for row in found.select("id", "_reasons").collect()}
 
 
-def test_a_check_judges_upserts_and_not_deletes(spark: SparkSession) -> None:
-    assert judged(
+def test_a_check_validates_upserts_and_not_deletes(spark: SparkSession) -> None:
+    assert validated(
         spark,
         of(GoodItem),
         ("a", "bad", 1, "upsert", None, None),
@@ -51,7 +51,7 @@ def test_another_type_converts_the_values_as_they_are_stored(spark: SparkSession
     class Numbered(Item):
         value: T.IntegerType = pa.Field(nullable=True, ge=0)
 
-    assert judged(
+    assert validated(
         spark,
         of(Numbered),
         ("a", "7", 1, "upsert", None, None),
@@ -73,7 +73,7 @@ def test_a_new_column_is_taken_from_the_rescued_fields(spark: SparkSession) -> N
         ("c", None, 1, "upsert", None, None),
     )
     expected = {"a": [], "b": ["count: 'many' is not int"], "c": ["count: NULL is not allowed"]}
-    assert judged(spark, of(Counted), *rows) == expected
+    assert validated(spark, of(Counted), *rows) == expected
     stored = LOG.replace("_kind", "count int, _kind", 1)
     with_column = [(*row[:3], None, *row[3:]) for row in rows]
     made = [
@@ -81,7 +81,7 @@ def test_a_new_column_is_taken_from_the_rescued_fields(spark: SparkSession) -> N
         for id, value, seq, count, kind, rescued, unset in with_column
     ]
     table = of(Counted)
-    found = judged_from_log(spark.createDataFrame(made, stored), table, [table.window_of(day(1))])
+    found = validated_from_log(spark.createDataFrame(made, stored), table, [table.window_of(day(1))])
     assert {row["id"]: row["_reasons"] for row in found.collect()} == expected, "the column is there and not filled yet"
 
 
@@ -95,7 +95,7 @@ def test_columns_that_a_change_leaves_unset_are_not_missing(spark: SparkSession)
         ("c", "x", 1, "upsert", '{"count": "1"}', []),
     )
     partial = of(Valued, write=Merge(partial=True))
-    assert judged(spark, partial, *rows) == {"a": [], "b": ["value: NULL is not allowed"], "c": []}
+    assert validated(spark, partial, *rows) == {"a": [], "b": ["value: NULL is not allowed"], "c": []}
 
 
 def test_checks_of_protected_columns_are_not_made_again_and_the_others_are(spark: SparkSession) -> None:
@@ -103,7 +103,7 @@ def test_checks_of_protected_columns_are_not_made_again_and_the_others_are(spark
         value: T.StringType = pa.Field(nullable=True, isin=["x"], metadata={"personal": Masked(keep=0)})
         seq: T.LongType = pa.Field(nullable=False, ge=1)
 
-    assert judged(
+    assert validated(
         spark,
         of(Hidden),
         ("a", "****", 1, "upsert", '{"count": "***"}', None),
@@ -117,7 +117,7 @@ def test_what_is_masked_is_no_value_of_a_column_that_is_declared_now(spark: Spar
         value: T.StringType = pa.Field(nullable=True, metadata={"personal": Masked(keep=0)})
         count: T.IntegerType = pa.Field(nullable=True)
 
-    assert judged(
+    assert validated(
         spark,
         of(Hidden),
         ("a", "****", 1, "upsert", '{"count": "***"}', None),
@@ -129,7 +129,7 @@ def test_what_is_masked_is_no_value_of_a_column_that_is_declared_now(spark: Spar
 def test_the_columns_are_those_of_validated_rows(spark: SparkSession) -> None:
     made = [("a", "x", 1, "upsert", day(1), ("a.json", 0, 0), None, None, None)]
     table = of(Item)
-    found = judged_from_log(spark.createDataFrame(made, LOG), table, [table.window_of(day(1))])
+    found = validated_from_log(spark.createDataFrame(made, LOG), table, [table.window_of(day(1))])
     assert found.columns == [
         *table.columns, "_kind", "_reasons", "_window", "_source", "_payload", "_rescued", "_hash"
     ]  # fmt: skip

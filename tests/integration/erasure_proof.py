@@ -94,7 +94,7 @@ class Proof:
         undo_window(LoadContext(self.spark, self.kept.table, self.kept.lake), window, Undo(actor="somebody"))
 
     def replay(self, number: int) -> None:
-        """Judges the rejected rows of a day again."""
+        """Validates the rejected rows of a day again."""
         window = window_of(self.kept.table.partitions_def, day(number))
         replay_window(LoadContext(self.spark, self.kept.table, self.kept.lake), window)
 

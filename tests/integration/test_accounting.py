@@ -29,12 +29,12 @@ WAYS = ("merge", "rewrite")
 Patch = Callable[[Any, str, Any], None]
 
 
-def judging_loses_a_row(patch: Patch) -> None:
+def validating_loses_a_row(patch: Patch) -> None:
     validate = landing.validate
     patch(landing, "validate", lambda *args, **options: validate(*args, **options).filter(BUT_2))
 
 
-def judging_doubles_a_row(patch: Patch) -> None:
+def validating_doubles_a_row(patch: Patch) -> None:
     validate = landing.validate
     patch(landing, "validate", lambda *args, **options: with_another(validate(*args, **options)))
 
@@ -118,8 +118,8 @@ def table(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("breakage", "error", "message"),
     [
-        (judging_loses_a_row, DeclarationError, "made 2 rows of 3"),
-        (judging_doubles_a_row, DeclarationError, "made 4 rows of 3"),
+        (validating_loses_a_row, DeclarationError, "made 2 rows of 3"),
+        (validating_doubles_a_row, DeclarationError, "made 4 rows of 3"),
         (landing_loses_a_row, ReconciliationFailed, "3 rows were read, but 2 were written"),
         (landing_doubles_a_row, ReconciliationFailed, "3 rows were read, but 4 were written"),
         (the_ledger_forgets_a_key, ReconciliationFailed, "3 rows were read, but 0 applied"),

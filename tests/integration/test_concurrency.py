@@ -115,7 +115,7 @@ def test_loads_of_a_state_table_at_once_and_without_its_pool_give_the_fold(
 
 
 @pytest.mark.parametrize("seed", [int(os.environ["INCLOAD_TEST_SEED"])], ids=str)
-def test_loads_that_write_one_partition_anew_at_once_give_the_fold(
+def test_loads_that_write_one_partition_again_at_once_give_the_fold(
     spark: SparkSession, spark_url: str, tmp_path: Path, seed: int
 ) -> None:
     content = of_one_day(random_changes(seed))
@@ -184,7 +184,7 @@ def test_a_load_stays_right_beside_an_optimize_that_never_pauses(
         done.set()
         maintenance.join()
     assert table.rows() == {("1", "b", 2), ("2", "a", 1), ("3", "b", 2)}
-    assert merges[0] is None  # OPTIMIZE came first, and the load planned anew
+    assert merges[0] is None  # OPTIMIZE came first, and the load planned again
     assert all("DELTA_CONCURRENT" in text for text in refused)
 
 

@@ -32,7 +32,7 @@ DELETES = json.dumps(
         "Statement": [{"Effect": "Allow", "Action": "s3:DeleteObject", "Resource": "arn:aws:s3:::my-lake"}],
     }
 )
-"""Nothing to AWS, which judges each object of a request that deletes several; moto judges the bucket."""
+"""Nothing to AWS, which validates each object of a request that deletes several; moto validates the bucket."""
 ITEMS = Files("{landing}/items/{window:%Y-%m-%d}/*.parquet")
 LAKE = Lake("s3://my-lake/prod")
 URI = LAKE.table_uri(["items"])

@@ -210,7 +210,7 @@ def test_columns_may_have_any_name(declared: Declare, write: Write) -> None:
 
 
 @pytest.mark.parametrize("gone", ["the table", "the log"])
-def test_a_table_or_log_that_is_made_anew_agrees_with_the_other_though_members_are_declared_in_another_order(
+def test_a_table_or_log_that_is_made_again_agrees_with_the_other_though_members_are_declared_in_another_order(
     declared: Declare, gone: str
 ) -> None:
     content = {day(n): [item(f"k{n}", "v", n)] for n in (1, 2)}

@@ -162,7 +162,7 @@ def test_what_the_function_makes_of_a_new_column_is_not_guessed(
         fill(parquet, 1)
 
 
-def test_a_window_is_judged_by_the_present_code_if_that_differs_by_the_columns_alone(
+def test_a_window_is_validated_by_the_present_code_if_that_differs_by_the_columns_alone(
     spark: SparkSession, tmp_path: Path, landing: Path
 ) -> None:
     write(landing, 1, [{"id": "a", "value": "v", "seq": 1, "channel": 3}])

@@ -42,7 +42,9 @@ def test_a_replay_writes_nothing_at_all(spark: SparkSession, tmp_path: Path) -> 
         False,
         False,
     )
-    uncertain = table.load(1)  # nobody vouches for the last attempt: it is landed anew, and only the fence is committed
+    uncertain = table.load(
+        1
+    )  # nobody vouches for the last attempt: it is landed again, and only the fence is committed
     assert uncertain.table_version == first.table_version + 1
     assert table.files() == files
     assert bins(uncertain.evidence) == bins(first.evidence) == (2, 0, 0, 0)
@@ -588,7 +590,7 @@ def test_a_function_that_loses_rows_or_columns_is_refused(
     assert table.rows() == set()
 
 
-def test_rows_of_a_file_that_is_gone_stay_and_are_judged_by_a_new_contract_or_leave_where_that_is_declared(
+def test_rows_of_a_file_that_is_gone_stay_and_are_validated_by_a_new_contract_or_leave_where_that_is_declared(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     def deliver(folder: Path) -> Path:

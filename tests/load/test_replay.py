@@ -1,4 +1,4 @@
-"""Rejected rows are judged again from their kept payloads, as if their source had been read again."""
+"""Rejected rows are validated again from their kept payloads, as if their source had been read again."""
 
 import json
 from pathlib import Path
@@ -199,7 +199,7 @@ def one(id: str, kind: str, seq: int = 1, **more: Any) -> dict[str, Any]:
     return {"id": id, "value": f"value of {id}", "seq": seq, "day": day(1), "kind": kind, **more}
 
 
-def test_rows_are_judged_by_what_the_contract_says_now_and_others_stay_rejected_with_its_reasons(
+def test_rows_are_validated_by_what_the_contract_says_now_and_others_stay_rejected_with_its_reasons(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INCLOAD_LANDING", str(tmp_path / "landing"))
@@ -237,7 +237,7 @@ def test_rows_are_judged_by_what_the_contract_says_now_and_others_stay_rejected_
     assert other.rows("id", "kind") == {("1", "a"), ("2", "c"), ("5", "c")}
 
 
-def test_what_cannot_be_judged_again_is_refused_by_name(
+def test_what_cannot_be_validated_again_is_refused_by_name(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INCLOAD_LANDING", str(tmp_path / "landing"))

@@ -134,7 +134,7 @@ def test_a_replay_of_rows_without_records_is_refused_with_the_reason_and_not_ask
     assert wide.rows("id") == {("1",), ("2",), ("3",)}
 
 
-def test_a_replay_passes_the_age_of_payloads_on_and_judges_those_that_are_left(
+def test_a_replay_passes_the_age_of_payloads_on_and_validates_those_that_are_left(
     items: Loaded, spark: SparkSession, tmp_path: Path
 ) -> None:
     [at] = payloads_read_at(items.lake.delta(log_uri(items)), [day(1)]).values()  # type: ignore[arg-type]

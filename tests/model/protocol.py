@@ -45,7 +45,7 @@ MAX_MERGES = 8
 SWITCHES = {
     "fence": "a MERGE is skipped or conflicts if its window's fence has moved",
     "reconcile": "after a MERGE the table is read again, then the log, and what differs is repaired",
-    "guard": "a MERGE judges order (fast) or compares and swaps (full) on its own snapshot",
+    "guard": "a MERGE validates order (fast) or compares and swaps (full) on its own snapshot",
     "landing fence": "a landing is skipped if its window has been landed since it was prepared",
     "markers": "a key that had a row taken away from its window is folded in full, unless its window has a newer one",
     "newer": "what spares a key the full fold is newer than what was taken away",

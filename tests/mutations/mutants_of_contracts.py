@@ -21,9 +21,9 @@ REFUSED = "tests/load/test_refused_widening.py::test_"
 REWRITTEN = "tests/load/test_rewritten.py::test_"
 ADAPTED = f"{STORED}what_a_declaration_allows_decides_about_additions_and_wider_types"
 
-ANEW = "tests/what_if/test_contract_replay.py::test_"
+AGAIN = "tests/what_if/test_contract_replay.py::test_"
 LANDED = "tests/ingest/test_landed.py::test_"
-STRICTER = f"{ANEW}what_a_stricter_contract_would_quarantine_is_told_by_reason_and_nothing_is_written"
+STRICTER = f"{AGAIN}what_a_stricter_contract_would_quarantine_is_told_by_reason_and_nothing_is_written"
 FRAMED = "tests/sources/kafka/test_framed.py::test_"
 FINDINGS = "tests/progress/test_schema_findings.py::test_"
 SCHEMA = "tests/checks/test_schema.py::test_"
@@ -34,8 +34,8 @@ MUTANTS_OF_CONTRACTS = [
     Mutant("eras: instants are compared in UTC", EXPLAIN, "declaration.eras:_check_era",
            "last.end.astimezone(UTC) != era.end", "last.end != era.end",
            (f"{ERAS}an_era_may_end_and_the_next_one_start_in_the_hour_that_the_clock_repeats",)),
-    Mutant("evolution: a fill judges what it fills", BINS, "ingest.rescued:filled",
-           'F.when(judging.getField("is_upsert"), reasons).otherwise(none)', "none",
+    Mutant("evolution: a fill validates what it fills", BINS, "ingest.rescued:filled",
+           'F.when(validating.getField("is_upsert"), reasons).otherwise(none)', "none",
            (f"{FILL}values_that_do_not_fit_are_quarantined_and_filled_when_the_contract_fits",)),
     Mutant("evolution: a fill takes rescued values", CONVERGENCE, "ingest.rescued:_takes",
            "return _is_there(name) &", "return F.lit(False) &",
@@ -48,7 +48,7 @@ MUTANTS_OF_CONTRACTS = [
            (f"{FILL}what_the_function_makes_of_a_new_column_is_not_guessed",)),
     Mutant("evolution: a fill speaks for the present code only if that is proven", EXPLAIN, "load.fill:_land",
            "before.code_version in (table.code_version, version_without(table, names))", "True",
-           (f"{FILL}a_window_is_judged_by_the_present_code_if_that_differs_by_the_columns_alone",)),
+           (f"{FILL}a_window_is_validated_by_the_present_code_if_that_differs_by_the_columns_alone",)),
     Mutant("evolution: types whose values get another text", CONVERGENCE, "contract.wider_types:_holds_text",
            "return wide.scale == (narrow.scale if isinstance(narrow, T.DecimalType) else 0)", "return True",
            (ADAPTED,)),
@@ -155,20 +155,20 @@ MUTANTS_OF_CONTRACTS = [
     Mutant("contract replay: values are not told", PROTECTION, "what_if.contract_replay:_groups",
            'F.regexp_replace(F.element_at("_reasons", 1), _VALUE, "$1")', 'F.element_at("_reasons", 1)', (STRICTER,)),
     Mutant("contract replay: personal keys are masked", PROTECTION, "what_if.contract_replay:_named",
-           "if name in personal", "if False", (f"{ANEW}keys_that_are_personal_are_masked",)),
+           "if name in personal", "if False", (f"{AGAIN}keys_that_are_personal_are_masked",)),
     Mutant("contract replay: accepted rows are told from quarantined ones", BINS, "what_if.contract_replay:_groups",
            'F.col("_payload").eqNullSafe(F.lit(_LANDED))', "F.lit(True)",
-           (f"{ANEW}quarantined_rows_that_would_pass_are_counted_and_collide_with_others_as_in_a_replay",)),
-    Mutant("contract replay: what people accepted stays accepted", BINS, "what_if.contract_replay:judge_anew",
-           'judged_from_log(decided, table, windows).withColumn("_reasons", F.array().cast("array<string>"))',
-           "judged_from_log(decided, table, windows)",
-           (f"{ANEW}a_row_that_people_accepted_stays_accepted_and_one_without_its_record_is_not_judged",)),
+           (f"{AGAIN}quarantined_rows_that_would_pass_are_counted_and_collide_with_others_as_in_a_replay",)),
+    Mutant("contract replay: what people accepted stays accepted", BINS, "what_if.contract_replay:validate_again",
+           'validated_from_log(decided, table, windows).withColumn("_reasons", F.array().cast("array<string>"))',
+           "validated_from_log(decided, table, windows)",
+           (f"{AGAIN}a_row_that_people_accepted_stays_accepted_and_one_without_its_record_is_not_validated",)),
     Mutant("contract replay: a load that would stop is told", EXPLAIN, "what_if.contract_replay:_told",
            "and not is_tolerated(", "and is_tolerated(", (STRICTER,)),
-    Mutant("contract replay: a delete needs its key only", BINS, "ingest.landed:judged_from_log",
+    Mutant("contract replay: a delete needs its key only", BINS, "ingest.landed:validated_from_log",
            '"_rescued", "_kind"))', '"_rescued")), F.lit("upsert").alias("_kind")',
-           (f"{LANDED}a_check_judges_upserts_and_not_deletes",)),
-    Mutant("contract replay: a new column is in the rescued fields", EXPLAIN, "ingest.landed:judged_from_log",
+           (f"{LANDED}a_check_validates_upserts_and_not_deletes",)),
+    Mutant("contract replay: a new column is in the rescued fields", EXPLAIN, "ingest.landed:validated_from_log",
            "F.coalesce(logged, other)", "logged",
            (f"{LANDED}a_new_column_is_taken_from_the_rescued_fields",)),
     Mutant("contract replay: masked values are no values", PROTECTION, "ingest.landed:_with_rescued",
@@ -202,7 +202,7 @@ MUTANTS_OF_CONTRACTS = [
            (f"{FRAMED}a_key_that_only_begins_as_a_frame_is_no_key_without_its_beginning",)),
     Mutant("framed: the option is part of the code version", EXPLAIN, "sources.kafka.kafka:Kafka.__repr__",
            'if self.framed else []', "if False else []",
-           (f"{FRAMED}the_option_is_checked_and_only_tables_that_have_it_are_validated_anew",)),
+           (f"{FRAMED}the_option_is_checked_and_only_tables_that_have_it_are_validated_again",)),
     Mutant("evolution: another type is a difference", CONVERGENCE, "contract.adaptation:_of_columns",
            "elif old.simpleString() != new.simpleString():", "elif False:", (OTHER_TYPE,)),
     Mutant("evolution: another spelling stops a load", CONVERGENCE, "contract.adaptation:_of_columns",

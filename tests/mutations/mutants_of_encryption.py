@@ -17,7 +17,7 @@ MUTANTS_OF_ENCRYPTION = [
     Mutant(
         "encryption: a person whom the function changes",
         PROTECTION,
-        "ingest.validate:_judged",
+        "ingest.validate:_validated",
         "F.when(is_other, text)",
         "F.when(F.lit(False), text)",
         (f"{ENCRYPTED}a_person_whom_the_function_changes_is_refused_as_nobody_could_find_the_key",),
@@ -44,7 +44,7 @@ MUTANTS_OF_ENCRYPTION = [
         "protection.person_keys:store_of",
         "if uri == own and elsewhere is None:",
         "if True:",
-        (f"{ENCRYPTED}keys_that_are_elsewhere_are_not_made_anew_and_no_erasure_overlooks_them",),
+        (f"{ENCRYPTED}keys_that_are_elsewhere_are_not_made_again_and_no_erasure_overlooks_them",),
     ),
     Mutant(
         "encryption: a key of each person",

@@ -8,7 +8,7 @@ ENDS = f"{PAYLOADS}payloads_end_and_rows_reasons_and_everything_else_stay"
 YOUNGER = f"{PAYLOADS}younger_payloads_of_the_same_window_stay_and_only_old_files_are_rewritten"
 FIRST = f"{PAYLOADS}a_load_that_commits_first_is_neither_lost_nor_doubled"
 DECIDED = f"{PAYLOADS}decisions_find_their_rows_without_payloads_and_what_needs_a_record_is_refused"
-AGE = f"{PAYLOADS}a_replay_passes_the_age_of_payloads_on_and_judges_those_that_are_left"
+AGE = f"{PAYLOADS}a_replay_passes_the_age_of_payloads_on_and_validates_those_that_are_left"
 FORMER = f"{PAYLOADS}a_former_landing_whose_files_were_rewritten_can_still_be_returned_to"
 
 MUTANTS_OF_LIFETIMES = [
@@ -28,7 +28,7 @@ MUTANTS_OF_LIFETIMES = [
            "read_at = {key: former.record.landed_at} if former else None", "read_at = None", (FORMER,)),
     Mutant("lifetimes: files that former landings name are kept", CONVERGENCE,
            "change_log.former:FormerLandings.keep_named", "if named:", "if False:", (FORMER,)),
-    Mutant("lifetimes: a replay without records is refused", EXPLAIN, "load.judgeable:refuse_expired",
+    Mutant("lifetimes: a replay without records is refused", EXPLAIN, "load.validatable:refuse_expired",
            "if expired := rejected.filter(is_expired()).count():", "if expired := 0:",
            (f"{PAYLOADS}a_replay_of_rows_without_records_is_refused_with_the_reason_and_not_asked_for",)),
     Mutant("lifetimes: a discard stays in force", EXPLAIN, "maintenance.expire_payloads:_emptied",

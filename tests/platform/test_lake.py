@@ -65,7 +65,7 @@ def test_versions_and_fences_are_read_without_spark(spark: SparkSession, tmp_pat
     assert lake.transaction_version(uri, "somebody else") is None
 
 
-def test_a_followed_lake_sees_what_others_commit_and_opens_older_versions_anew(tmp_path: Path) -> None:
+def test_a_followed_lake_sees_what_others_commit_and_opens_older_versions_again(tmp_path: Path) -> None:
     lake, uri = Lake(str(tmp_path)), f"{tmp_path}/orders"
     followed = lake.followed()
     assert followed.delta(uri) is None, "and not for ever"

@@ -230,7 +230,7 @@ def test_a_key_that_a_load_or_a_compaction_made_meanwhile_goes_too_and_one_that_
     assert files_with_keys(table.lake, found) == [str(orphan)]
 
 
-def test_keys_that_are_elsewhere_are_not_made_anew_and_no_erasure_overlooks_them(
+def test_keys_that_are_elsewhere_are_not_made_again_and_no_erasure_overlooks_them(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INCLOAD_PERSON_KEYS", str(tmp_path / "keys"))

@@ -167,7 +167,7 @@ def test_personal_values_are_in_no_file_of_the_lake_and_all_else_is_as_ever(
     assert {payload["id"] for payload in payloads} >= {crm(f"{MARKER}-4"), crm(f"{MARKER}-5")}
 
 
-def test_a_replay_judges_what_is_kept_and_checks_of_protected_columns_stay_as_they_were(
+def test_a_replay_validates_what_is_kept_and_checks_of_protected_columns_stay_as_they_were(
     spark: SparkSession, tmp_path: Path, landing: Path
 ) -> None:
     lines = [
@@ -196,7 +196,7 @@ def test_a_replay_judges_what_is_kept_and_checks_of_protected_columns_stay_as_th
     assert MARKER not in texts(tmp_path / "lake")
 
 
-def test_payloads_from_before_the_protection_are_not_judged_again_but_replaced_by_a_load(
+def test_payloads_from_before_the_protection_are_not_validated_again_but_replaced_by_a_load(
     spark: SparkSession, tmp_path: Path, landing: Path
 ) -> None:
     class Open(Person):
@@ -319,7 +319,7 @@ def test_a_protection_that_does_not_fit_its_field_is_refused(spark: SparkSession
         Masked(keep=9)
 
 
-def test_typed_records_are_protected_and_their_payloads_are_not_judged_again(
+def test_typed_records_are_protected_and_their_payloads_are_not_validated_again(
     spark: SparkSession, tmp_path: Path, landing: Path
 ) -> None:
     rows = [person(1) | {"born": date(1815, 12, 10)}, person(2, kind="z") | {"born": None, "hobby": MARKER}]

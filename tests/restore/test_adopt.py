@@ -187,7 +187,7 @@ def adopted(spark: SparkSession, folder: Path, records: list[Record], **options:
     return table
 
 
-def test_a_table_that_changes_while_it_is_adopted_is_refused_until_the_adoption_begins_anew(
+def test_a_table_that_changes_while_it_is_adopted_is_refused_until_the_adoption_begins_again(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(base_rows, "ROWS_AT_ONCE", 1)

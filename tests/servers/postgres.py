@@ -88,7 +88,7 @@ class PostgresServer:
         self.start()
 
     def database(self, name: str, *statements: str) -> str:
-        """Make a database anew and run statements in it.
+        """Make a database again and run statements in it.
 
         Returns:
             Its URL, without account.

@@ -64,14 +64,14 @@ class S3Server:
             for number, policy in enumerate(policies):
                 client.put_user_policy(UserName=name, PolicyName=f"policy-{number}", PolicyDocument=policy)
             key = client.create_access_key(UserName=name)["AccessKey"]
-        self._judge_after(0)
+        self._validate_after(0)
         return environment | {"AWS_ACCESS_KEY_ID": key["AccessKeyId"], "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"]}
 
     def admit_all(self) -> None:
         """Take every request again, whoever makes it."""
-        self._judge_after(float("inf"))
+        self._validate_after(float("inf"))
 
-    def _judge_after(self, requests_before: float) -> None:
+    def _validate_after(self, requests_before: float) -> None:
         requests.post(f"{self.url}/moto-api/reset-auth", data=str(requests_before), timeout=10).raise_for_status()
 
     def _client(self, service: Any = "s3") -> Any:

@@ -64,7 +64,7 @@ def keep(folder: Path, command: Sequence[str]) -> None:
     server = subprocess.Popen(command, cwd=folder)
     users = os.open(folder / "users", os.O_RDWR)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # only the last user's end ends it
-    fcntl.flock(users, fcntl.LOCK_EX)  # held until this process has ended: who comes now waits, and starts anew
+    fcntl.flock(users, fcntl.LOCK_EX)  # held until this process has ended: who comes now waits, and starts again
     (folder / "address").unlink(missing_ok=True)
     server.terminate()
     try:

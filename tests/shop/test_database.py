@@ -80,7 +80,7 @@ def test_the_prices_of_a_calendar_are_the_same_in_any_steps_and_no_article_has_t
     assert gone and any(p.sku == g.sku and p.valid_from > g.valid_from for g in gone for p in whole)
 
 
-def test_advanced_in_steps_after_a_crash_or_anew_the_database_holds_the_prices_of_the_calendar(home: Path) -> None:
+def test_advanced_in_steps_after_a_crash_or_again_the_database_holds_the_prices_of_the_calendar(home: Path) -> None:
     def held() -> set[tuple[Any, ...]]:
         return {(sku, row["price"], row["discontinued"], row["valid_from"]) for sku, row in in_the_database().items()}
 

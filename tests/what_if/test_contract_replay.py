@@ -1,4 +1,4 @@
-"""Landed rows judged by a changed contract: what would be quarantined and what would pass, as a load then finds."""
+"""Landed rows validated by a changed contract: what would be quarantined and what would pass, as a load then finds."""
 
 from pathlib import Path
 from typing import Any
@@ -11,14 +11,14 @@ from pyspark.sql import SparkSession
 from incload_assets.assets import Changes, Files, Quarantine
 from incload_assets.load.replay import replay_window
 from incload_assets.quarantine.decide import decide_where
-from incload_assets.what_if.contract_replay import JudgedAnew, judge_anew
+from incload_assets.what_if.contract_replay import ValidatedAgain, validate_again
 from tests.support.tables import GoodItem, Item, Loaded, day, item, make
 
 LOOSE = Quarantine(max_share=0.5)
 
 
-def of(table: Loaded, last: int = 10) -> JudgedAnew:
-    return judge_anew(table.context(), last)
+def of(table: Loaded, last: int = 10) -> ValidatedAgain:
+    return validate_again(table.context(), last)
 
 
 class DailyFiles:
@@ -101,7 +101,7 @@ def test_quarantined_rows_that_would_pass_are_counted_and_collide_with_others_as
     assert found.reasons[0].reason == "value: the same value under two keys, but it is unique"
 
 
-def test_a_column_that_is_declared_now_is_judged_by_what_was_rescued(files: DailyFiles) -> None:
+def test_a_column_that_is_declared_now_is_validated_by_what_was_rescued(files: DailyFiles) -> None:
     class Counted(Item):
         count: T.IntegerType = pa.Field(nullable=True, ge=1)
 
@@ -117,14 +117,16 @@ def test_a_column_that_is_declared_now_is_judged_by_what_was_rescued(files: Dail
     assert "many" not in str([*found.lines("items")])
 
 
-def test_rows_of_a_source_without_records_are_judged_by_their_columns(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_of_a_source_without_records_are_validated_by_their_columns(spark: SparkSession, tmp_path: Path) -> None:
     content = {day(1): [item("a", "bad", 1), item("b", "x", 1), item("c", "x", None, op="x")]}
     make(spark, tmp_path, content).load(1)
     found = of(make(spark, tmp_path, content, contract=GoodItem, code_version="2"))
     assert (found.accepted, found.refused) == (3, 1)
 
 
-def test_a_row_that_people_accepted_stays_accepted_and_one_without_its_record_is_not_judged(files: DailyFiles) -> None:
+def test_a_row_that_people_accepted_stays_accepted_and_one_without_its_record_is_not_validated(
+    files: DailyFiles,
+) -> None:
     files.deliver(1, '{"id": "a", "value": "bad", "seq": 1}', '{"id": "b", "seq": 1}', '{"id": "c", "seq": "x"}')
     table = files.table(GoodItem, quarantine=Quarantine(max_share=0.8))
     table.load(1)
@@ -139,8 +141,8 @@ def test_a_row_that_people_accepted_stays_accepted_and_one_without_its_record_is
         f"UPDATE {table.lake.sql_name(table.lake.log_uri(['items']))} SET _payload = 'expired' WHERE id = 'c'"
     )
     gone = of(table)
-    assert (gone.rejected, gone.unjudged, gone.passing) == (0, 1, 0)
-    assert "  1 more keep no record that can be judged" in [*gone.lines("items")]
+    assert (gone.rejected, gone.unvalidated, gone.passing) == (0, 1, 0)
+    assert "  1 more keep no record that can be validated" in [*gone.lines("items")]
 
 
 def test_keys_that_are_personal_are_masked(files: DailyFiles) -> None:

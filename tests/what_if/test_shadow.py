@@ -33,7 +33,7 @@ def test_the_same_code_makes_the_same_table_and_other_code_is_told_by_key_and_co
 
     same = of(table)
     assert same.comparison.equal and same.comparison.rows == (5, 5)
-    assert (same.same_code, list(same.judged), same.as_logged) == (3, [], {})
+    assert (same.same_code, list(same.validated), same.as_logged) == (3, [], {})
 
     def louder(changes: DataFrame) -> DataFrame:
         return changes.withColumn("value", F.upper("value"))
@@ -41,7 +41,7 @@ def test_the_same_code_makes_the_same_table_and_other_code_is_told_by_key_and_co
     content[day(3)][1] = item("d", "other", 1)  # a load would read something else now
     changed = make(spark, tmp_path, content, contract=GoodItem, function=louder, code_version="2")
     found = of(changed)
-    assert (list(found.judged), found.rejected) == ([day(2)], (0, 0))
+    assert (list(found.validated), found.rejected) == ([day(2)], (0, 0))
     assert found.as_logged == {day(3): "the source holds something else now; a load would read that"}
     assert (found.comparison.only_table, found.comparison.only_shadow, found.comparison.different) == (0, 0, 2)
     assert found.comparison.by_column == {"value": 2}

@@ -1,4 +1,4 @@
-"""Merge of events of one day, whose partition every load writes anew, whatever that costs."""
+"""Merge of events of one day, whose partition every load writes again, whatever that costs."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from tests.writes.case_merge_partitioned import newest_by_day
 
 @dataclass(frozen=True, kw_only=True)
 class Rewritten(Merge):
-    """Rewrites where a load touches one partition; where it touches none, there is nothing to write anew."""
+    """Rewrites where a load touches one partition; where it touches none, there is nothing to write again."""
 
     def apply(self, load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
         """One fenced rewrite, whatever the plan is made of."""

@@ -111,7 +111,7 @@ def test_the_number_of_buckets_of_a_table_stays(spark: SparkSession, tmp_path: P
         make(spark, tmp_path, content, write=Merge()).load(1)
 
 
-def test_the_number_of_buckets_does_not_make_rows_be_judged_anew() -> None:
+def test_the_number_of_buckets_does_not_make_rows_be_validated_again() -> None:
     assert repr(Merge(buckets=2)) == repr(Merge())
 
 

@@ -74,7 +74,7 @@ SENTENCES: dict[str, tuple[list[tuple[str | None, int | None, str]], set[Version
         [("a", 1, "u"), ("b", 2, "u"), (None, 2, "d")],
         {("a", 1, 2, False)},
     ),
-    "a delete that says what the row said ends it, and an upsert that says it once more begins anew": (
+    "a delete that says what the row said ends it, and an upsert that says it once more begins again": (
         [("a", 1, "u"), ("a", 2, "d"), ("a", 3, "u"), (None, 4, "u"), (None, 5, "d")],
         {("a", 1, 2, False), ("a", 3, 4, False), (None, 4, 5, False)},
     ),

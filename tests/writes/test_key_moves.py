@@ -55,16 +55,16 @@ def test_nothing_is_handed_on_from_before_a_deletion_of_the_old_key_nor_from_aft
 ) -> None:
     content = {
         day(1): [item("a", "deleted", 1, "c"), item("a", None, 2, "d"), item("a", MARKER, 4), *moved("a", "b", 5)],
-        day(2): [item("a", "anew", 6, "c"), item("b", MARKER, 7)],
+        day(2): [item("a", "again", 6, "c"), item("b", MARKER, 7)],
         day(3): [item("a", None, 3, "c")],
     }
     loaded = table(spark, tmp_path, content)
     loaded.load(1)
     assert loaded.rows() == set()
     loaded.load(2)
-    assert loaded.rows() == {("a", "anew", 6)}
+    assert loaded.rows() == {("a", "again", 6)}
     assert loaded.load(3).evidence.waiting == 0
-    assert loaded.rows() == {("a", "anew", 6), ("b", None, 7)}  # NULL is a value: the row had it under its old key
+    assert loaded.rows() == {("a", "again", 6), ("b", None, 7)}  # NULL is a value: the row had it under its old key
 
 
 def test_a_row_waits_again_when_the_delete_of_its_old_key_is_taken_away(spark: SparkSession, tmp_path: Path) -> None:

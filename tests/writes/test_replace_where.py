@@ -1,4 +1,4 @@
-"""A partition of which much changes is written anew, in one commit that does what a MERGE would do."""
+"""A partition of which much changes is written again, in one commit that does what a MERGE would do."""
 
 import threading
 from dataclasses import replace
@@ -174,7 +174,7 @@ def test_rows_that_another_load_brings_between_plan_and_rewrite_stay(
     assert table.rows("id", "value", "seq") == right
 
 
-def test_a_rewrite_that_is_overtaken_while_it_writes_is_refused_and_planned_anew(
+def test_a_rewrite_that_is_overtaken_while_it_writes_is_refused_and_planned_again(
     spark: SparkSession, spark_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = make(spark, tmp_path, CONTENT, **MERGE_REWRITTEN.declared)

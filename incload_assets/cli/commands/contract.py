@@ -20,7 +20,7 @@ from incload_assets.history.contract_history import contract_history
 from incload_assets.load.evolution import lake_differences
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.progress.schema_findings import look_at_schema
-from incload_assets.what_if.contract_replay import JudgedAnew, judge_anew
+from incload_assets.what_if.contract_replay import ValidatedAgain, validate_again
 
 contract = typer.Typer(no_args_is_help=True, help="Contracts: show, compare, unknown fields, history.")
 LAKE = "lake"
@@ -72,7 +72,10 @@ def diff(
     replay: Annotated[
         int | None,
         typer.Option(
-            "--replay", min=1, metavar="N", help="Also judge the rows of the N windows landed last by the declarations."
+            "--replay",
+            min=1,
+            metavar="N",
+            help="Also validate the rows of the N windows landed last by the declarations.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -83,7 +86,7 @@ def diff(
     The lake does not hold checks, NULL, unique and personal columns, nor the sequence: compare these with a file or a
     git ref. A git ref is checked out to a temporary folder, where `incload contract show` runs.
 
-    With `--replay` the rows that the log has are judged by the declarations, and nothing is committed: how many
+    With `--replay` the rows that the log has are validated by the declarations, and nothing is committed: how many
     accepted rows would be quarantined, and how many quarantined ones would pass. The exit code is 1 if loads of these
     windows would stop, because more rows would be rejected than the table tolerates.
 
@@ -141,13 +144,13 @@ def _of_contracts(
     return names, [Line(name, found) for name, differing in pairs for found in differing]
 
 
-def _replayed(project: Project, names: Iterable[str], last: int) -> dict[str, JudgedAnew]:
+def _replayed(project: Project, names: Iterable[str], last: int) -> dict[str, ValidatedAgain]:
     """The verdicts of the declarations about the windows landed last, by the table's name."""
     found = {}
     with screen.apart(verbose=project.verbose) as console:
         for table in map(project.table, names):
-            with console.status(f"judging the rows of {table.name}"), project.load(table) as load:
-                found[table.name] = judge_anew(load, last)
+            with console.status(f"validating the rows of {table.name}"), project.load(table) as load:
+                found[table.name] = validate_again(load, last)
     return found
 
 

@@ -31,7 +31,7 @@ def metrics(
 ) -> None:
     """Serve the metrics of all tables to Prometheus, until it is interrupted.
 
-    Each scrape of `http://HOST:PORT/metrics` gathers them anew from the lake and Dagster, without reading a source. If
+    Each scrape of `http://HOST:PORT/metrics` gathers them again from the lake and Dagster, without reading a source. If
     these do not answer, `incload_up` is 0 and the series of tables are left out; it goes on serving. A table
     that cannot be read has `incload_readable` 0, and all its other series; `--once` then names it, and the exit code is
     1. Restart it after a deployment: it knows the tables that were declared when it started.

@@ -137,7 +137,7 @@ def adopt(
     table: TableName,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only examine the table.")] = False,
     again: Annotated[
-        bool, typer.Option("--again", help="Begin anew if the table has changed since an interrupted adoption.")
+        bool, typer.Option("--again", help="Begin again if the table has changed since an interrupted adoption.")
     ] = False,
     because: Annotated[str, typer.Option(help="The reason, for the audit.")] = "",
 ) -> None:

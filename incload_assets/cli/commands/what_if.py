@@ -161,7 +161,7 @@ def shadow(
 
 def _promoted(project: Project, table: Table, made: shadows.Shadow) -> bool:
     """True if table and shadow are equal after loads by this code; the shadow is then removed."""
-    keys = list(made.judged)
+    keys = list(made.validated)
     if run_loads(project, table, keys).failed:
         raise typer.Exit(1)
     with screen.apart(verbose=project.verbose), project.load(table) as load:

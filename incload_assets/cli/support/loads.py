@@ -124,8 +124,8 @@ def replay_partitions(project: Project, table: Table, keys: Sequence[str], becau
     before, request = rejected(), Request(action="replay", because=because)
     failed = len(run_loads(project, table, ordered, request).failed)
     after = rejected()
-    judged = f"{table.name}: judged {several(before, 'rejected row')} again; "
-    screen.say(judged + (f"{before - after} pass, " if before >= after else "") + f"{after} stay rejected.")
+    validated = f"{table.name}: validated {several(before, 'rejected row')} again; "
+    screen.say(validated + (f"{before - after} pass, " if before >= after else "") + f"{after} stay rejected.")
     if failed:
         screen.complain(f"{table.name}: {failed} of {several(len(ordered), 'partition')} not replayed")
         raise typer.Exit(1)

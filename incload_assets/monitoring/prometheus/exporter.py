@@ -1,4 +1,4 @@
-"""The metrics in Prometheus's text format, gathered anew for each scrape.
+"""The metrics in Prometheus's text format, gathered again for each scrape.
 
 Nothing is kept between scrapes: counters come from ``_loads``, which outlives this process and the records of runs in
 Dagster. If lake or Dagster's storage do not answer, the scrape succeeds with ``incload_up 0`` and without the series of

@@ -215,7 +215,7 @@ class Files(Source):
         of = F.lit(self.format) if self.format else _format(F.col("_source.file"))
         if self.format is None and not kept.filter(of.isNull() | (of == "parquet")).isEmpty():
             raise SourceUnreadable(
-                f"{self}: rejected rows of Parquet files cannot be judged again",
+                f"{self}: rejected rows of Parquet files cannot be validated again",
                 rule=_PARQUET,
                 remedy="deliver the files again, and load their windows",
             )

@@ -49,7 +49,7 @@ _IN_SPARK = (
         SourceUnreadable,
         "{table}: this Spark has no connector for Kafka",
         rule="Spark reads from Kafka with jars of its own, fetched where they are asked for",
-        remedy="set INCLOAD_KAFKA=true where Spark is started, and start it anew (incload stop); Maven, which "
+        remedy="set INCLOAD_KAFKA=true where Spark is started, and start it again (incload stop); Maven, which "
         "has to be there, fetches the jars; give a Spark server of your own spark-sql-kafka-0-10 with all it needs",
     ),
     Fault(

@@ -31,9 +31,9 @@ def state(bench: Bench) -> Iterator[Comparison]:
 
 
 def history(bench: Bench) -> Iterator[Comparison]:
-    """One key in a thousand against a staged MERGE by hand, and against writing the table anew."""
+    """One key in a thousand against a staged MERGE by hand, and against writing the table again."""
     rows = bench.sizes.state
     contest = Contest.of(bench, Items(rows=rows, changes=rows // 1_000, write=History(track=["value"])))
     by_hand, rewrite = merge_versions(bench.session()), reload_from(bench.session())
     yield contest.against("load of a history / staged MERGE by hand", by_hand, bound=1.5)
-    yield contest.against("load of a history / writing it anew", rewrite, bound=None, same=False)
+    yield contest.against("load of a history / writing it again", rewrite, bound=None, same=False)

@@ -30,7 +30,7 @@ from tests.support.tables import Loaded
 
 
 def first(bench: Bench) -> Iterator[Comparison]:
-    """All of a table in one window, against a CREATE and an append by hand that judges and counts, too."""
+    """All of a table in one window, against a CREATE and an append by hand that validates and counts, too."""
     rows, spark, by_hand = bench.sizes.first, bench.session(), bench.session()
     landing = bench.new("landing")
     _write_all(spark, landing / f"{FIRST_WINDOW}", rows)

@@ -36,7 +36,7 @@ def by_dlt(bench: Bench) -> Iterator[Comparison]:
 
 
 def full_reload(bench: Bench) -> Iterator[Comparison]:
-    """Against writing the whole table anew from its source, by size of the table, of which a small partition changes.
+    """Against writing the whole table again from its source, by size of the table, of which a small partition changes.
 
     The source is a Delta table, so that reading it is as cheap as can be.
     """

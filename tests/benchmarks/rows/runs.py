@@ -109,7 +109,7 @@ def _runs(bench: Bench, lake: Path, loads: Loads, **environment: str) -> Iterato
 def backfill(bench: Bench) -> Iterator[Comparison]:
     """Partitions of a few rows that were never loaded: one run over all of them against a run for each.
 
-    Of these runs only some are made, and stand for all. The range's run also judges the table's checks at its end;
+    Of these runs only some are made, and stand for all. The range's run also validates the table's checks at its end;
     those for each partition are spared that.
     """
     days, single, spark = YEAR[: bench.sizes.backfill], YEAR[: bench.sizes.single], bench.session()

@@ -103,7 +103,7 @@ def test_the_java_of_pypi_is_taken_where_the_others_are_too_old_and_does_without
     assert java_home(settings) == home
 
 
-def test_a_launcher_of_an_environment_that_is_gone_is_made_anew(
+def test_a_launcher_of_an_environment_that_is_gone_is_made_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, settings: Settings
 ) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)

@@ -139,9 +139,9 @@ def test_a_table_whose_files_would_be_of_other_windows_now_is_not_loaded_until_t
     kept = a_table(around(IN_UTC), write=write, changes=changes)
     assert not kept.replay(kept.load("2026-03-26")).ingested
     assert kept.rows() == rows
-    anew = a_table(around(LOCAL), write=write, changes=changes, name="items_by_day")
-    anew.load("2026-03-25")
-    assert anew.log("upsert", "_window", "id") == [("2026-03-25", "2026-03-25")]
+    again = a_table(around(LOCAL), write=write, changes=changes, name="items_by_day")
+    again.load("2026-03-25")
+    assert again.log("upsert", "_window", "id") == [("2026-03-25", "2026-03-25")]
 
 
 @pytest.mark.parametrize(

@@ -222,7 +222,7 @@ def test_events_of_debezium_are_read_with_frames_and_refused_without_the_declara
         refused.load(1)
 
 
-def test_the_option_is_checked_and_only_tables_that_have_it_are_validated_anew() -> None:
+def test_the_option_is_checked_and_only_tables_that_have_it_are_validated_again() -> None:
     assert repr(Kafka("shop", "orders")) == "Kafka(cluster='shop', topic='orders', key=None, absent='wait')"
     assert repr(Kafka("shop", "orders", framed="json")).endswith("absent='wait', framed='json')")
     assert Kafka("shop", "orders") != Kafka("shop", "orders", framed="json")

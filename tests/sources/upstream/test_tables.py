@@ -302,7 +302,7 @@ def test_a_table_that_is_not_there_makes_no_window_empty_though_one_without_rows
     assert shop.weeks.rows() == {(date(2025, 12, 28), 30)}
 
 
-def test_of_a_table_looked_up_by_key_only_windows_that_refer_to_a_changed_row_are_made_anew(shop: Warehouse) -> None:
+def test_of_a_table_looked_up_by_key_only_windows_that_refer_to_a_changed_row_are_made_again(shop: Warehouse) -> None:
     shop.customer(2, customer("ann", "Pisa", seq=2), customer("cyd", "Bonn"))
     assert shop.asked(shop.by_city) == [day(1), day(2)], "only a load can tell"
     shop.look_closer(shop.by_city, 2)

@@ -1,4 +1,4 @@
-"""The rejected rows that can be judged again, and the records of their payloads."""
+"""The rejected rows that can be validated again, and the records of their payloads."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -17,7 +17,7 @@ def fields_of_payloads(table: Table) -> list[str]:
     return [*table.columns, *table.control_fields]
 
 
-def can_be_judged(table: Table) -> Column:
+def can_be_validated(table: Table) -> Column:
     """True if a rejected row keeps the whole record: it could be parsed, or it is JSON, which shows by itself."""
     if table.contract.protections:
         return is_kept_protected()
@@ -53,6 +53,6 @@ def refuse_expired(table: Table, window: Window, rejected: DataFrame) -> None:
         raise SourceUnreadable(
             f"{table.name} {window.key}: the records of {several(expired, 'rejected row')} were removed after "
             f"{table.quarantine_retention}",
-            rule="a replay judges the records that rejected rows keep, and they are kept for quarantine_retention",
+            rule="a replay validates the records that rejected rows keep, and they are kept for quarantine_retention",
             remedy=f"load the window from its source: incload load {table.name} --partitions {window.key}",
         )
