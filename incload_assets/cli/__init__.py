@@ -48,8 +48,8 @@ def app() -> None:
 def _leave(code: int) -> NoReturn:
     """Ends this process after its exit handlers.
 
-    Arrow's threads now and then abort a process that ends as Python ends it, see https://github.com/apache/arrow/issues/34314.
-    A command that has done its work would then have failed.
+    Arrow's threads now and then abort a process that ends as Python ends it, and a command that has done its work would
+    fail, see https://github.com/apache/arrow/issues/34314.
     """
     atexit._run_exitfuncs()
     with suppress(BrokenPipeError):  # whoever read the output has ended
@@ -59,11 +59,7 @@ def _leave(code: int) -> NoReturn:
 
 
 def _forked(arguments: list[str]) -> int | None:
-    """Runs a command in a fork; returns its exit code, or None if no server can fork it.
-
-    Args:
-        arguments: The arguments, ``sys.argv`` without the program.
-    """
+    """Runs a command, given without the program, in a fork; returns its exit code, or None if no server can fork it."""
     named = next((argument for argument in arguments if not argument.startswith("-")), None)
     if named not in COMMANDS or sys.platform != "linux":
         return None

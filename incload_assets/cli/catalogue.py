@@ -5,13 +5,7 @@ from typing import NamedTuple
 
 
 class Entry(NamedTuple):
-    """A command.
-
-    Args:
-        panel: The purpose under which the help lists it.
-        module: The module in :mod:`incload_assets.cli.commands`.
-        line: The first line of its own help.
-    """
+    """A command: the purpose under which the help lists it, its module, and the first line of its own help."""
 
     panel: str
     module: str

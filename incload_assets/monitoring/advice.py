@@ -29,13 +29,7 @@ _STEP_SECONDS = 5
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of one load.
-
-    Args:
-        rows_read: Rows read from the source.
-        changed: Rows changed in the table.
-        seconds: Total duration.
-    """
+    """The cost of one load: rows read from the source, rows changed in the table, and its duration."""
 
     rows_read: int
     changed: int
@@ -44,13 +38,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Load:
-    """One load of a partition.
-
-    Args:
-        partition: The partition key.
-        ended: When the load ended, seconds since 1970.
-        cost: The cost of the load.
-    """
+    """One load of a partition; ``ended`` is in seconds since 1970."""
 
     partition: str
     ended: float
@@ -58,15 +46,7 @@ class Load:
 
 
 def advice_for(instance: dg.DagsterInstance, table: Table, lake: Lake) -> str | None:
-    """Advice from the table's materializations and its Delta log, without Spark.
-
-    See :func:`advise` and :func:`advise_interval`.
-
-    Args:
-        instance: The instance with the materializations.
-        table: The declaration.
-        lake: The lake with the table.
-    """
+    """Advice from the table's materializations and its Delta log, without Spark; None if there is nothing to advise."""
     delta = lake.delta(lake.table_uri(table.key.path))
     rows = None if delta is None else rows_of(delta)
     if delta is None or rows is None:
@@ -79,16 +59,12 @@ def advice_for(instance: dg.DagsterInstance, table: Table, lake: Lake) -> str | 
 
 
 def advise(loads: Sequence[Cost], rows: int, size: int, *, in_full: bool) -> str | None:
-    """Advice to load a small table in full, or a large table by its changes, if that would be cheaper.
+    """Advice to load a small table in full, or a large table by its changes, if that would be cheaper; else None.
 
     Args:
         loads: Recent loads; with fewer than five there is no advice.
-        rows: Number of rows of the table.
-        size: Size of the table in bytes.
+        rows, size: Rows and bytes of the table.
         in_full: Whether each load reads the whole source; otherwise it reads what changed.
-
-    Returns:
-        One sentence with the figures behind it, or None.
 
     Example:
         >>> advise([Cost(rows_read=500, changed=90, seconds=6.0)] * 5, rows=400, size=20_000, in_full=False)
@@ -112,14 +88,10 @@ read in full, FullReload() or Snapshot() would be cheaper'
 
 
 def advise_interval(loads: Sequence[Load], interval: timedelta) -> str | None:
-    """Advice on a longer interval, if loads of the partition loaded last take more than half of the time.
+    """Advice on a longer interval, if loads of the partition loaded last take more than half of the time; else None.
 
-    Args:
-        loads: Recent loads, the last first; with fewer than five of that partition there is no advice.
-        interval: The present interval between two checks of the source.
-
-    Returns:
-        One sentence with the figures behind it and an interval that leaves half of the time to other loads, or None.
+    The interval that it names leaves half of the time to other loads. ``loads`` has the last one first; with fewer than
+    five of that partition there is no advice.
 
     Example:
         >>> loads = [Load("2026-01-05", -60.0 * n, Cost(rows_read=500, changed=9, seconds=41.0)) for n in range(5)]

@@ -32,13 +32,7 @@ _HERE = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True, kw_only=True)
 class Notice:
-    """A message about a table.
-
-    Args:
-        table: The table's name.
-        state: ``late``, ``failed`` (windows wait for a person) or ``repaired``.
-        text: For people: what it is, and what to do.
-    """
+    """A message about a table: it is late, has failed (windows wait for a person) or is repaired, and what to do."""
 
     table: str
     state: State
@@ -49,11 +43,7 @@ Send = Callable[[Sequence[Notice]], None]
 
 
 def channels(settings: Settings) -> Mapping[str, Send]:
-    """The channels that the settings name, by kind; each sends some notices as one message, or raises.
-
-    Args:
-        settings: The settings.
-    """
+    """The channels that the settings name, by kind; each sends some notices as one message, or raises."""
     found: dict[str, Send] = {}
     if settings.notify_slack_url:
         found["slack"] = partial(_slack, settings.notify_slack_url)
@@ -73,12 +63,7 @@ def described(error: Exception) -> str:
 
 
 def subject(notices: Sequence[Notice]) -> str:
-    """The first line of a message.
-
-    Example:
-        >>> subject([Notice(table="orders", state="late", text="…")])
-        'incload: 1 late: orders'
-    """
+    """The first line of a message, for example ``incload: 1 late: orders``."""
     parts = []
     for state in ("failed", "late", "repaired"):
         if names := [one.table for one in notices if one.state == state]:

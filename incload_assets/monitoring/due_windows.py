@@ -10,23 +10,13 @@ from incload_assets.declaration.table import Table
 
 
 def due_times(table: Table, at: datetime) -> list[datetime]:
-    """When each window was due that was due until an instant, oldest first, aware.
-
-    Args:
-        table: The declaration.
-        at: The instant, aware.
-    """
+    """When each window was due that was due until an instant, oldest first, aware."""
     wait = table.due_after
     return [end + wait for end in _ended(table.partitions_def, at - wait)]
 
 
 def count_due(table: Table, after: datetime, at: datetime) -> int:
-    """The number of windows that became due after an instant, until another.
-
-    Example:
-        >>> count_due(daily, datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 31, tzinfo=UTC))  # doctest: +SKIP
-        30
-    """
+    """The number of windows that became due after an instant, until another."""
     ends = _ended(table.partitions_def, at - table.due_after)
     return len(ends) - bisect_right(ends, after - table.due_after)
 

@@ -38,10 +38,8 @@ class Check:
     """The last result of a check.
 
     Args:
-        passed: Whether it passed.
         severity: ``ERROR`` or ``WARN``.
         at: When the table was observed, aware.
-        description: For people.
         values: Its numbers, texts and JSON, by name.
     """
 
@@ -61,7 +59,7 @@ class Watch:
         tick: When it last ran, aware; None if never.
         success: When it last ran without an error.
         seen: What its last successful tick saw.
-        trouble: Why its last tick failed, with the remedy; empty if it did not, or nobody knows.
+        trouble: Why its last tick failed, with the remedy; empty if it did not, or that is unknown.
     """
 
     running: bool = True
@@ -81,22 +79,17 @@ class TableFacts:
     """The facts that storage has about one table.
 
     Args:
-        table: The declaration.
         loads: Number of attempts by outcome and kind of error (empty for loaded), of all time.
         totals: Sums over all attempts by column: the counts, ``bytes``, the phases and ``seconds``.
         late_rows, late_bytes: Changed rows, and bytes, of loads of windows that had been loaded after their end before.
         on_time: Number of windows that were loaded when they were due.
-        first: When the table was loaded for the first time; None if never.
-        newest: When it was loaded last.
+        first, newest: When the table was loaded for the first and the last time; None if never.
         newest_window: End of the newest window that is loaded.
         recent: The attempts that the last two periods of the objectives depend on, oldest first.
-        watch: The table's sensor.
-        checks: The last results of its checks, by name.
         under_way: Number of runs of the table by status, ``queued`` or ``started``.
         backfills: Number of Dagster's backfills of the table that are not finished.
-        pause: The pause of its loads that is in force; None if they go on.
+        pause, silence: The pause of its loads and the silence of messages about it that are in force.
         unreadable: Why the table or its log cannot be read; None if they can be.
-        silence: The silence of messages about it that is in force; None if they are sent.
     """
 
     table: Table
@@ -123,8 +116,6 @@ class Facts:
     """The facts that storage has about all tables at an instant.
 
     Args:
-        at: The instant, aware.
-        tables: The facts by table name.
         heartbeats: When each of Dagster's daemons last gave a sign of life, by type.
         price_per_hour: Price of an hour of the computing that a load occupies; 0: unknown.
         silenced: Whether messages about all tables and the machinery are silenced.
@@ -142,14 +133,7 @@ class Facts:
 
 
 def gather(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, at: datetime) -> Facts:
-    """The facts at an instant, from the lake's ``_loads`` and from Dagster; a past instant takes only loads until then.
-
-    Args:
-        instance: The instance with checks, sensors and runs.
-        tables: The tables.
-        lake: The lake.
-        at: The instant, aware.
-    """
+    """The facts at an instant, from ``_loads`` and Dagster; a past instant takes only loads until then."""
     tables = list(tables)
     names = [table.name for table in tables]
     loads = LoadsTable(lake.followed())
@@ -228,13 +212,7 @@ def _instant(seconds: float | None) -> datetime | None:
 def checks_now(
     instance: dg.DagsterInstance, tables: Sequence[Table], wanted: Callable[[str], bool] = lambda _: True
 ) -> dict[str, dict[str, Check]]:
-    """The last results of checks, by table and name: one query, and one more for each that has no result now.
-
-    Args:
-        instance: The instance with the checks.
-        tables: The tables.
-        wanted: Whether a check is wanted, by its name; default: all are.
-    """
+    """The last results of checks, by table and name: one query, and one more for each that has no result now."""
     keys = {
         dg.AssetCheckKey(table.key, name): table.name for table in tables for name in check_names(table) if wanted(name)
     }
@@ -254,14 +232,7 @@ def checks_now(
 
 
 def checks_at(instance: dg.DagsterInstance, table: Table, names: Iterable[str], at: datetime) -> dict[str, Check]:
-    """The results that checks of a table had at an instant in the past, by name.
-
-    Args:
-        instance: The instance with the checks.
-        table: The declaration.
-        names: The names of the checks.
-        at: The instant, aware.
-    """
+    """The results that checks of a table had at an instant in the past, by name."""
     found = {name: verdict_at(instance, dg.AssetCheckKey(table.key, name), at) for name in names}
     return {name: _check_of(*verdict) for name, verdict in found.items() if verdict is not None}
 

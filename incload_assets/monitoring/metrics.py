@@ -32,7 +32,6 @@ class Metric:
 
     Args:
         name: As in Prometheus; a counter's name ends with ``_total``.
-        help: One sentence.
         kind: ``counter``: it never decreases, whatever is deleted in Dagster.
         labels: Names of the labels beside ``table``.
         values: The labels' values and the number for each series of a table.
@@ -47,13 +46,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class Sample:
-    """The value of one series.
-
-    Args:
-        metric: The metric's name.
-        labels: The labels, with ``table``.
-        value: The number.
-    """
+    """The value of one series; ``table`` is one of its labels."""
 
     metric: str
     labels: Mapping[str, str]
@@ -61,12 +54,7 @@ class Sample:
 
 
 def samples(facts: Facts, metrics: Iterable[Metric] | None = None) -> Iterator[Sample]:
-    """The samples of all metrics, or of some.
-
-    Args:
-        facts: The facts.
-        metrics: The metrics; default: :data:`METRICS`.
-    """
+    """The samples of all :data:`METRICS`, or of some."""
     for metric in METRICS if metrics is None else metrics:
         for name, table in facts.tables.items():
             for labels, value in metric.values(table, facts):

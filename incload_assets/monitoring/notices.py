@@ -1,8 +1,7 @@
-"""Notices: what people are told about tables, once for each change of a table's state.
+"""Notices: the messages about tables, one for each change of a table's state.
 
 A table is *late* as its sensor or the newer check ``freshness`` says; it has *failed* if windows wait for a person; it
-is *repaired* when neither holds any more. Nothing is decided a second time here: sensor and check have
-seen all of it.
+is *repaired* when neither holds any more. Sensor and check decide this; here it is only reported.
 """
 
 import json
@@ -16,21 +15,13 @@ from incload_assets.monitoring.facts import Check, Watch
 from incload_assets.platform.wording import spoken
 
 SETTLES = timedelta(minutes=2)
-"""How long a table has to be late, or windows to wait for a person, before it is told."""
+"""How long a table has to be late, or windows to wait for a person, before it is reported."""
 _NEVER_LOADED = {"missing", "waiting", "failed", "in_progress"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """The state of a table as it is known now.
-
-    Args:
-        table: The table's name.
-        watch: Its sensor.
-        freshness: The last result of its check ``freshness``; None if there is none.
-        backfill: Whether a backfill of it is under way, during which it may be late.
-        link: Where to look.
-    """
+    """The state of a table as it is known now; while a backfill of it is under way, it may be late."""
 
     table: str
     watch: Watch
@@ -41,11 +32,11 @@ class Seen:
 
 @dataclass
 class Told:
-    """The states that were seen and told so far, kept as the cursor of the sensor.
+    """The states that were seen and reported so far, kept as the cursor of the sensor.
 
     Args:
         since: Since when each state of a table holds, ISO 8601, by table and state.
-        told: The same for the states that were told, with the windows concerned.
+        told: The same for the states that were reported, with the windows concerned.
         waiting: Notices that a channel has not taken yet, by channel.
     """
 
@@ -66,12 +57,9 @@ class Told:
         return json.dumps(asdict(self))
 
     def changes(self, tables: Iterable[Seen], at: datetime) -> list[Notice]:
-        """The changes that are to be told; they count as told from now on.
+        """The changes that are to be reported; they count as reported from now on.
 
-        Args:
-            tables: What is known of the tables that are not paused or silenced, and whose sensor runs; what was told
-                about others stays.
-            at: The instant, aware.
+        ``tables`` has only tables that are not paused or silenced, and whose sensor runs; the states of others stay.
         """
         found: list[Notice] = []
         for seen in tables:

@@ -1,4 +1,4 @@
-"""The sensor that tells people of tables that are late, have failed for good or are repaired; see :mod:`.notices`.
+"""The sensor that reports tables that are late, have failed for good or are repaired; see :mod:`.notices`.
 
 A channel that is down delays its messages and no others: what it has not taken is in the sensor's cursor, and is sent
 with the next tick, as one message. It may get a message twice if the daemon is killed between the post and the cursor.
@@ -28,12 +28,8 @@ INTERVAL_SECONDS = 60
 def notify_sensor(tables: Sequence[Table], channels: Mapping[str, Send], dashboard: str | None) -> dg.SensorDefinition:
     """A sensor that sends one message for the states of tables that have changed since the last one; it starts no runs.
 
-    Tables of low criticality, paused and silenced ones are left out.
-
-    Args:
-        tables: All tables of the code location.
-        channels: Where to send to, by kind.
-        dashboard: Address of ``incload dashboard``; None: no links.
+    Tables of low criticality, paused and silenced ones are left out. ``dashboard`` is the address of
+    ``incload dashboard``; None: no links.
     """
     told_about = [table for table in tables if table.criticality != "low"]
 

@@ -14,7 +14,6 @@ class Query:
     """An aggregate of a metric's series.
 
     Args:
-        metric: The metric's name.
         by: The labels whose values are kept apart; empty: one number.
         fold: How series with the same labels become one.
         where: Only series with these values of labels; a value that begins with ``!`` is excluded.
@@ -55,9 +54,7 @@ class Panel:
     """A panel of a dashboard.
 
     Args:
-        title: Its title.
         help: What it shows and when to worry, one or two sentences.
-        query: What it shows.
         shape: ``number`` one value; ``bars`` a bar for each series now; ``table`` a row for each series now; ``series``
             lines over time.
         unit: Unit of the values, as Grafana calls it.
@@ -76,14 +73,7 @@ class Panel:
 
 @dataclass(frozen=True, kw_only=True)
 class Dashboard:
-    """A dashboard.
-
-    Args:
-        name: In file names and addresses.
-        title: For people.
-        about: Whom it is for and what it answers, one sentence.
-        panels: The panels, in reading order.
-    """
+    """A dashboard: its name in addresses, its title, its readers and what it answers, its panels in reading order."""
 
     name: str
     title: str
@@ -92,12 +82,7 @@ class Dashboard:
 
 
 def in_prometheus(length: timedelta) -> str:
-    """A length of time in Prometheus's notation, for example ``6h`` or ``90m``.
-
-    Example:
-        >>> in_prometheus(timedelta(days=3)), in_prometheus(timedelta(minutes=90))
-        ('3d', '90m')
-    """
+    """A length of time in Prometheus's notation, for example ``6h`` or ``90m``."""
     seconds = round(length.total_seconds())
     for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
         if seconds % size == 0:

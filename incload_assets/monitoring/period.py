@@ -17,7 +17,6 @@ class Period:
     """The part of a table's facts that belongs to a period. Times are in seconds.
 
     Args:
-        facts: The facts.
         since: The start of the period, aware; it does not belong to the period.
         until: Its end, aware; it belongs to the period.
         present: Whether it ends now, so that what is open counts as it is. A period in the past does not know what
@@ -32,11 +31,7 @@ class Period:
     price_per_hour: float = 0.0
 
     def before(self, checks: Mapping[str, Check]) -> "Period":
-        """The period before.
-
-        Args:
-            checks: The results that the table's checks had at its end.
-        """
+        """The period before, with the results that the table's checks had at its end."""
         return Period(
             facts=replace(self.facts, checks=checks, watch=Watch(running=False)),
             since=self.since - (self.until - self.since),
@@ -82,10 +77,7 @@ class Period:
 
     @cached_property
     def recoveries(self) -> Sequence[float]:
-        """How long each failure or miss of a window lasted that was over in the period.
-
-        One that lasts longer than the objective already counts with its present length.
-        """
+        """How long each failure or miss of a window lasted that was over in the period, or exceeds the objective."""
         limit = self.facts.table.slo.recovery.total_seconds()
         due = {*self._due_after(self.since - (self.until - self.since))}  # what began earlier may be over now
         found: list[float] = []
@@ -216,16 +208,6 @@ class Period:
 
 
 def period_of(facts: TableFacts, at: datetime, price_per_hour: float = 0.0) -> Period:
-    """The present period of a table's objectives.
-
-    Args:
-        facts: The facts.
-        at: The instant at which they were gathered, aware.
-        price_per_hour: See :class:`Period`.
-
-    Example:
-        >>> period_of(facts, datetime(2026, 2, 1, tzinfo=UTC)).missed  # doctest: +SKIP
-        1
-    """
+    """The present period of a table's objectives; the facts were gathered at its end ``at``, which is aware."""
     length: timedelta = facts.table.slo.period
     return Period(facts=facts, since=at - length, until=at, price_per_hour=price_per_hour)

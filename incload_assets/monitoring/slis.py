@@ -31,15 +31,10 @@ class Sli:
         name: For machines, for example ``freshness_p95``.
         value: The number; None if nothing is known yet.
         unit: Of value, target and trend.
-        target: The objective; None: there is none.
         at_least: Whether the objective is met from the target upwards; else up to the target.
         budget: Share of the error budget that is left, 0 to 1; None where there is no budget.
         before: The number of the period before; None if unknown.
         parts: What the number is the sum of, by name.
-
-    Example:
-        >>> Sli(name="success", value=0.99, unit="share", target=0.999, at_least=True, before=1.0).met
-        False
     """
 
     name: str
@@ -66,17 +61,7 @@ class Sli:
 
 @dataclass(frozen=True, kw_only=True)
 class Indicator:
-    """How an indicator is computed.
-
-    Args:
-        name: Its name.
-        unit: Of its numbers.
-        value: Computes the number from the loads of a period; None if nothing is known.
-        target: The objective, by the declaration.
-        at_least: See :class:`Sli`.
-        budget: Computes the share of the error budget that is left.
-        parts: Computes what the number is the sum of.
-    """
+    """How an indicator is computed from the loads of a period; the fields are as in :class:`Sli`."""
 
     name: str
     unit: Unit
@@ -96,14 +81,9 @@ def slis(
     """The indicators of a table over the period of its objectives, each as listed in :data:`INDICATORS`.
 
     Args:
-        facts: The facts of the table.
-        at: The instant at which they were gathered, aware.
+        at: The instant at which the facts were gathered, aware.
         price_per_hour: Price of an hour of the computing that a load occupies; 0: costs are in seconds.
         earlier: The results that the checks in :data:`CHECKS` had a period ago, by name, for the trend.
-
-    Example:
-        >>> {sli.name: sli.value for sli in slis(facts, at)}["success"]  # doctest: +SKIP
-        0.9677419354838710
     """
     present = period_of(facts, at, price_per_hour)
     before = present.before(earlier) if facts.first is not None and facts.first < present.since else None
@@ -111,11 +91,7 @@ def slis(
 
 
 def slis_with_target(period: Period) -> list[Sli]:
-    """The indicators that have a target, without the period before.
-
-    Args:
-        period: The present period.
-    """
+    """The indicators that have a target, without the period before."""
     return [_sli(each, period, None) for each in INDICATORS if each.target(period.facts.table) is not None]
 
 
@@ -137,11 +113,7 @@ _UNPRICED: Mapping[Unit, Unit] = {"price": "seconds", "price/GB": "seconds/GB"}
 
 
 def quantile(values: Sequence[float], share: float) -> float | None:
-    """The smallest value that at least a share of the values do not exceed; None without values.
-
-    Args:
-        values: Ascending.
-        share: Above 0, up to 1.
+    """The smallest of ascending values that at least a share of them do not exceed; None without values.
 
     Example:
         >>> quantile([1, 2, 3, 4], 0.5), quantile([1, 2, 3, 4], 0.95)

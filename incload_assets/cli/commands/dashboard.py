@@ -49,11 +49,7 @@ def dashboard(
 
 
 def _address(url: str) -> str:
-    """The address of a UI without a trailing slash.
-
-    Raises:
-        IncrementalLoadError: It is no address of a web page.
-    """
+    """The address of a UI without a trailing slash; an error if it is no address of a web page."""
     if url and not url.startswith(("http://", "https://")):
         raise IncrementalLoadError(
             f"--dagster-url is {url!r}",

@@ -55,7 +55,7 @@ def discard(
 ) -> None:
     """Say that rejected rows need no correction: they stay in the log, and are no longer open.
 
-    It shows how many rows of which partitions match, and goes on when the table's name is typed.
+    It shows how many rows match in which partitions, and goes on when the table's name is typed.
 
     The decision holds after their partitions are loaded again, as long as the file has the same record. `--undo` takes
     a discard back. If a row is right as it is, `incload accept` it, or correct the contract.

@@ -73,7 +73,7 @@ def silence(
 ) -> None:
     """Send no messages and alerts for a time, for a deployment or other planned work.
 
-    Loads and checks go on. Notifications are not sent, and Alertmanager with the rendered rules tells nobody: of the
+    Loads and checks go on. Notifications are not sent, and Alertmanager with the rendered rules notifies nobody: of the
     named tables, or, without names, of all tables, the daemon, Spark and the exporter. What is still wrong at the end
     is told then. A silence ends by itself, or with `--off`.
 

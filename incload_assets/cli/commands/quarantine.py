@@ -104,16 +104,9 @@ def _show(name: str, found: Sequence[Rejections], *, samples: bool) -> None:
 
 
 def export_rows(spark: SparkSession, table: Table, lake: Lake, path: Path) -> int:
-    """Writes the rejected rows that are not discarded, with their payloads, and records in the audit who read them.
+    """Writes the rejected rows that are not discarded, with their payloads, to a .csv or .jsonl file.
 
-    Args:
-        spark: The session.
-        table: The declaration.
-        lake: The lake.
-        path: A file that ends in .csv or .jsonl.
-
-    Returns:
-        The number of rows.
+    Returns their number; the audit records who has read them.
     """
     keys = [key for key, found in ChangeLog(table, lake).controls().items() if found.rejected]
     details = {"rows of": "quarantine", "file": path.name}

@@ -80,12 +80,7 @@ def _show(found: RowTrace, sequence_by: Sequence[str]) -> None:
 
 
 def _shown(value: object, operation: str) -> str:
-    """A value of a change's sequence; a withdrawn change has none.
-
-    Example:
-        >>> _shown(None, "withdrawn"), _shown(None, "upsert"), _shown(3, "upsert")
-        ('', 'NULL', '3')
-    """
+    """A value of a change's sequence; empty for a withdrawn change, which has none, and ``NULL`` for a missing one."""
     if value is None:
         return "" if operation == "withdrawn" else "NULL"
     return escape(str(value))

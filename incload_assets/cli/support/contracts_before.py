@@ -1,4 +1,4 @@
-"""The contracts that the declarations are compared with: those of a file, or those of the tables at a git ref."""
+"""The contracts that the declarations are compared with: the ones in a file, or the ones of the tables at a git ref."""
 
 import os
 import subprocess
@@ -15,11 +15,7 @@ _OF_A_HOOK = ("GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE")
 
 
 def contracts_before(file: Path, ref: str) -> dict[str, TableContract]:
-    """The contracts of a file, if there is one, else of a git ref.
-
-    Raises:
-        IncrementalLoadError: It is neither, or its contracts cannot be read.
-    """
+    """The contracts of a file, if there is one, else of a git ref; an error if they cannot be read."""
     if file.is_file():
         return from_json(file.read_text(encoding="utf-8"), ref)
     return from_json(_shown_at(ref), f"incload contract show at {ref}")

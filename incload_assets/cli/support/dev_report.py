@@ -26,8 +26,7 @@ _GRAVE = {"ERROR", "CRITICAL"}
 class DevReport:
     """Reports on Dagster, on the process that starts Spark, and on the runs, at each call of :meth:`look`.
 
-    Args:
-        began: When the user began to wait, by the monotonic clock.
+    ``began`` is when the user began to wait, by the monotonic clock.
     """
 
     def __init__(self, dagster: DagsterProcess, spark: "subprocess.Popen[str] | None", began: float) -> None:

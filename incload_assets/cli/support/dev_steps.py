@@ -59,12 +59,7 @@ def attend(dagster: DagsterProcess, spark: subprocess.Popen[str] | None, began: 
 
 
 def require_free(host: str, port: int, command: str = "dev") -> None:
-    """Checks that a port is free.
-
-    Args:
-        host: The address to listen on.
-        port: The port.
-        command: The command that needs it.
+    """Checks that a port is free for a command.
 
     Raises:
         IncrementalLoadError: The port is in use, or the address is not this machine's.
@@ -84,8 +79,7 @@ def require_free(host: str, port: int, command: str = "dev") -> None:
 def prepare_spark(settings: Settings) -> subprocess.Popen[str] | None:
     """Gets Java and jars, so that errors appear here; starts a local server in the background for a quick first load.
 
-    Returns:
-        The process that starts the server; None if there is no local server.
+    Returns the process that starts the server; None if there is no local server.
     """
     jar_paths(settings, _java_or_offer(settings))
     if settings.spark_mode != "local":

@@ -1,6 +1,6 @@
 """A game day: loads of a scratch table with the configured Spark and lake, while things go wrong.
 
-The failures are real: loads are separate processes, some of which are killed or run twice at once. After each event the
+The failures are real: loads are separate processes, and some are killed or run twice at once. After each event the
 table must match its files; the expected rows are computed here from the files alone.
 
 ``python -m incload_assets.cli.support.drill ROOT DAY`` is one load; it prints a line when it begins, to be killed.
@@ -57,9 +57,7 @@ class Guest(pa.DataFrameModel):  # type: ignore[type-arg]
 class GameDay:
     """The scratch table, its files, and its expected rows.
 
-    Args:
-        settings: Settings with the Spark and the lake.
-        root: Root of the files and of a separate lake; removed at the end of a game that is won.
+    ``root`` has the files and a separate lake; it is removed at the end of a game that is won.
     """
 
     settings: Settings
@@ -105,11 +103,7 @@ class GameDay:
         return self.lake.table_uri(self.table.key.path)
 
     def require_right(self) -> None:
-        """Checks that the table holds, for each key, the newest row that satisfies the contract.
-
-        Raises:
-            AssertionError: It does not; the message names missing and surplus rows.
-        """
+        """Fails unless the table holds, for each key, the newest row that satisfies the contract; names wrong rows."""
         rows = [row for files in self._files.values() for content in files.values() for row in content if row[1]]
         right = {key: max((row for row in rows if row[0] == key), key=lambda row: row[2]) for key, _, _ in rows}
         found, wanted = self._rows(), sorted(right.values())
@@ -209,11 +203,7 @@ class GameDay:
 
 
 def declared(root: str) -> Table:
-    """The scratch table of a game.
-
-    Args:
-        root: The root, see :class:`GameDay`.
-    """
+    """The scratch table of a game; the root is as for :class:`GameDay`."""
 
     @incremental_asset(
         partitions_def=dg.DailyPartitionsDefinition(DAYS[0]),
@@ -231,15 +221,7 @@ def declared(root: str) -> Table:
 
 
 def play(game: GameDay) -> Iterator[tuple[str, float, str | None]]:
-    """Plays all events, and yields for each its description, its seconds and the error, which ends the game.
-
-    Args:
-        game: A new game.
-
-    Example:
-        >>> all(wrong is None for _, _, wrong in play(GameDay.begin(Settings())))  # doctest: +SKIP
-        True
-    """
+    """Plays all events, and yields for each its description, its seconds and the error, which ends the game."""
     for what, happen in game.events.items():
         began, wrong = time.monotonic(), None
         try:

@@ -7,12 +7,9 @@ from incload_assets.platform.errors import IncrementalLoadError
 
 
 def enter_project() -> Path:
-    """Changes into the project's folder and loads its ``.env`` and ``DAGSTER_HOME``, as ``dagster dev`` does.
+    """Changes into the project's folder and loads its ``.env`` and ``DAGSTER_HOME``; returns the folder.
 
-    So relative paths in settings have the same meaning in both.
-
-    Returns:
-        The project's folder.
+    ``dagster dev`` does so, too, so relative paths in settings have the same meaning in both.
 
     Raises:
         IncrementalLoadError: The current folder is not in a project.

@@ -27,11 +27,8 @@ class Loads:
     """Loads partitions and records the outcome of each.
 
     Args:
-        project: The project.
-        console: The console for one line per load.
         progress: A started progress bar, which is advanced with each load.
         total: The expected number of loads.
-        request: What the runs are to do.
     """
 
     def __init__(
@@ -111,11 +108,7 @@ def run_loads(project: Project, table: Table, keys: Sequence[str], request: Requ
 
 
 def replay_partitions(project: Project, table: Table, keys: Sequence[str], because: str) -> None:
-    """Replays partitions, oldest first, and says how many rejected rows pass.
-
-    Raises:
-        typer.Exit: A replay failed.
-    """
+    """Replays partitions, oldest first, and says how many rejected rows pass; exits with code 1 if a replay failed."""
     ordered = [window.key for window in known_windows(table.partitions_def, list(keys))]
 
     def rejected() -> int:

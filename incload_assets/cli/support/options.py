@@ -25,7 +25,6 @@ def confirm(
     """Shows what a command is about to remove for good, and has the person type a word before it goes on.
 
     Args:
-        command: The command, for messages.
         word: What has to be typed; never shown, as it may be personal.
         what: What the word is, for people: ``the table's name``.
         gone: Finds out what will be gone, line by line; with no line there is nothing to ask.

@@ -12,16 +12,10 @@ RANGE = ".."
 def chosen(table: Table, expression: str) -> list[str]:
     """The partition keys in an expression, oldest first, each once.
 
-    Args:
-        table: The declaration.
-        expression: Keys and ranges (``A..B``, both included; ``A..`` and ``..B`` are open), separated by commas.
+    The expression has keys and ranges (``A..B``, both included; ``A..`` and ``..B`` are open), separated by commas.
 
     Raises:
         IncrementalLoadError: The table lacks a key, or a range is empty.
-
-    Example:
-        >>> chosen(orders, "2026-01-01..2026-01-02,2026-01-05")  # doctest: +SKIP
-        ['2026-01-01', '2026-01-02', '2026-01-05']
     """
     keys = table.partitions_def.get_partition_keys(current_time=now())
     if not keys:
@@ -82,12 +76,7 @@ def stretches(keys: Sequence[str], all_keys: Sequence[str], most: int) -> Iterat
 
 
 def shown(keys: Sequence[str], all_keys: Sequence[str]) -> str:
-    """Partition keys in short form, with stretches of adjacent keys as ranges.
-
-    Example:
-        >>> shown(["a", "b", "d"], ["a", "b", "c", "d"])
-        'a..b, d'
-    """
+    """Partition keys in short form, with stretches of adjacent keys as ranges: ``a..b, d``."""
     places = {key: place for place, key in enumerate(all_keys)}
     ordered = sorted(keys, key=lambda key: places.get(key, -1))
     found = stretches(ordered, all_keys, len(ordered))

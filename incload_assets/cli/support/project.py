@@ -25,15 +25,7 @@ from incload_assets.platform.spark.resource import SparkResource
 
 @dataclass(frozen=True)
 class Project:
-    """The code location with its Dagster instance, lake and Spark.
-
-    Args:
-        definitions: All definitions of the code location.
-        instance: The instance with runs and checkpoints.
-        tables: The incremental tables by name.
-        settings: The settings of the environment.
-        verbose: Show the output of Dagster and Spark.
-    """
+    """The code location with its Dagster instance, lake and Spark, whose output is shown if ``verbose``."""
 
     definitions: dg.Definitions
     instance: dg.DagsterInstance
@@ -47,11 +39,7 @@ class Project:
         return Lake.of(self.settings)
 
     def table(self, name: str) -> Table:
-        """The table with the given name.
-
-        Raises:
-            IncrementalLoadError: There is no such table; the message names the existing ones.
-        """
+        """The table with the given name; if there is none, the error names the existing ones."""
         if name in self.tables:
             return self.tables[name]
         close = difflib.get_close_matches(name, self.tables, n=1)
@@ -66,11 +54,7 @@ class Project:
         return [self.table(name) for name in names or sorted(self.tables)]
 
     def spark(self, doing: str) -> AbstractContextManager[SparkSession]:
-        """A session of Spark, which is started if it is not up.
-
-        Args:
-            doing: The table's name, or what else the session is for, for messages.
-        """
+        """A session of Spark, which is started if it is not up; messages name what it is for, for example a table."""
         return SparkResource().session(doing)
 
     @contextmanager
@@ -97,9 +81,6 @@ class Project:
 @contextmanager
 def open_project(*, verbose: bool = False) -> Iterator[Project]:
     """The project of the current folder, with its instance open for the block.
-
-    Args:
-        verbose: Show the output of Dagster and Spark.
 
     Raises:
         IncrementalLoadError: The current folder is not in a project, or a table's declaration is wrong.

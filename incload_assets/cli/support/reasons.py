@@ -6,11 +6,9 @@ import dagster as dg
 
 
 def reasons(events: Sequence[dg.DagsterEvent], partition: str) -> list[str]:
-    """The reasons of the failed steps, or of the run if no step failed; each once.
+    """The reasons of a run's failed steps, or of the run if no step failed; each once.
 
-    Args:
-        events: Events of a failed run.
-        partition: The key of one partition whose reason is preferred; empty: none.
+    If a partition has a reason of its own, that one is preferred; empty: no partition is meant.
     """
     steps = [event for event in events if event.event_type is dg.DagsterEventType.STEP_FAILURE]
     found = list(dict.fromkeys(_reason_of(event, partition) for event in steps))

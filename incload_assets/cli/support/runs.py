@@ -31,14 +31,11 @@ class Outcome:
     """The outcome of the load of one partition.
 
     Args:
-        table: The table's name.
-        partition: The partition key.
-        run_id: The Dagster run.
         seconds: Duration of the load; for partitions that were loaded together, its share.
         counts: Numbers of rows by ``COUNTS``; empty if nothing was loaded.
         failure: Why the partition was not loaded, or why its run failed afterwards; None if neither.
         complaints: The checks that did not pass on the table after the load.
-        held: Who holds the partition, since when and why; empty if nobody does.
+        held: Who holds the partition, since when and why; empty if it is not held.
     """
 
     table: str
@@ -69,18 +66,11 @@ def load_partitions(
     """Materializes adjacent partitions in one run, with its checks. Each partition succeeds or fails by itself.
 
     A failed load is reported as an outcome, not raised. Like a run from the UI, the run waits for its turn in the
-    table's pool.
+    table's pool. The partitions are given oldest first, without gaps; the outcomes have their order.
 
     Args:
-        project: The project.
-        table: The declaration.
-        partitions: The keys, oldest first, without gaps.
-        request: What the run is to do.
         say: Called with a line while the run waits, from another thread.
         loaded: Called with the key of a partition as soon as it is loaded; again if it is loaded again.
-
-    Returns:
-        The outcomes in the order of the partitions.
 
     Raises:
         KeyboardInterrupt: The run was interrupted, and is recorded as failed; partitions loaded until then stay loaded.
@@ -157,8 +147,7 @@ def _outcomes(
 def run_checks(project: Project, table: Table) -> tuple[list[dg.AssetCheckEvaluation], list[str]]:
     """Evaluates every check of a table in one run.
 
-    Returns:
-        The evaluations, and one line for each reason why other checks were not evaluated.
+    Returns the evaluations, and one line for each reason why other checks were not evaluated.
     """
     name = f"check_{'__'.join(table.key.path)}"
     job = dg.define_asset_job(name, selection=dg.AssetSelection.checks_for_assets(table.key), tags=STARTED_BY)
@@ -175,11 +164,7 @@ def run_checks(project: Project, table: Table) -> tuple[list[dg.AssetCheckEvalua
 
 
 def run_compaction(project: Project, table: Table) -> dict[str, Any]:
-    """Compacts the log of a table; returns the metadata of its observation.
-
-    Raises:
-        IncrementalLoadError: The log was not compacted.
-    """
+    """Compacts the log of a table; returns the metadata of its observation, or raises if the log was not compacted."""
     config = {"tables": [table.name], "confirm": table.name}
     result = project.definitions.resolve_job_def(COMPACT_LOGS.name).execute_in_process(
         instance=project.instance,

@@ -73,11 +73,7 @@ def under_way() -> Iterator[None]:
 
 
 def now_and_again(say: Callable[[str], None]) -> Callable[[str], None]:
-    """A function that passes on the first of many lines, and then every :data:`PLAIN_SECONDS` one that has changed.
-
-    Args:
-        say: Called with the lines that are passed on.
-    """
+    """A function that passes on the first of many lines, and then every :data:`PLAIN_SECONDS` one that has changed."""
     due, said = 0.0, ""
 
     def hear(what: str) -> None:
@@ -143,12 +139,7 @@ def progress_bar(console: Console) -> Progress:
 
 
 def grid(*headings: str, right: Iterable[str] = ()) -> Table:
-    """A table without frame, narrow enough for a terminal of 80 columns where possible.
-
-    Args:
-        headings: The headings of the columns.
-        right: The headings of columns that are aligned to the right.
-    """
+    """A table without frame, narrow enough for 80 columns where possible; ``right`` are right-aligned headings."""
     made = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
     for heading in headings:
         made.add_column(heading, justify="right" if heading in right else "left")
@@ -164,12 +155,7 @@ def print_grid(grid: Table) -> None:
 
 
 def print_json(value: object, *, ensure_ascii: bool = True) -> None:
-    """Prints JSON for programs; times are texts in ISO 8601.
-
-    Args:
-        value: The value; a text is JSON already.
-        ensure_ascii: Escape what is not ASCII.
-    """
+    """Prints JSON for programs; a text is JSON already, and times are texts in ISO 8601."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=ensure_ascii, default=plain)
     sys.stdout.write(f"{text}\n")
 

@@ -24,11 +24,7 @@ _COLUMNS = {
 
 
 def overview(found: Iterable[tuple[Table, Sequence[Sli]]]) -> Grid:
-    """A row for each table: its objectives, and how much of the error budget is left.
-
-    Args:
-        found: Each table with its indicators.
-    """
+    """A row for each table: its objectives, and how much of the error budget is left."""
     grid = screen.grid("table")
     for heading in ("met", *_COLUMNS, "budget left"):
         grid.add_column(heading, justify="right", no_wrap=True)
@@ -68,13 +64,7 @@ def details(table: Table, slis: Iterable[Sli]) -> Grid:
 
 
 def as_data(table: Table, slis: Iterable[Sli], at: datetime) -> dict[str, Any]:
-    """A table's indicators for programs.
-
-    Args:
-        table: The declaration.
-        slis: Its indicators.
-        at: The instant at which they were computed, aware.
-    """
+    """A table's indicators for programs, computed at an instant, which is aware."""
     return {
         "table": table.name,
         "at": at.isoformat(),

@@ -27,13 +27,8 @@ def waiting(
 ) -> Iterator[None]:
     """Reports on a run that this process executes in the block while the run waits for a pool.
 
-    To be used in the main thread, in which Dagster executes the run.
-
-    Args:
-        instance: The instance with the run.
-        job: The job of the run.
-        run_id: The run.
-        say: Called from another thread, with a line at first and then at intervals.
+    To be used in the main thread, in which Dagster executes the run. ``say`` is called from another thread, with a line
+    at first and then at intervals.
     """
     names = sorted({node.pool for node in job.all_node_defs if isinstance(node, dg.OpDefinition) and node.pool})
     over = threading.Event()

@@ -30,7 +30,6 @@ class Watch:
     Args:
         address: The UI's address, for links to runs.
         began: When the user began to wait, by the monotonic clock.
-        say: Called with each line.
     """
 
     def __init__(self, instance: dg.DagsterInstance, address: str, began: float, say: Callable[[str], None]) -> None:

@@ -19,24 +19,13 @@ REFRESH_SECONDS = 30
 
 @dataclass(frozen=True)
 class Links:
-    """The addresses that the pages point to.
-
-    Args:
-        dagster: The address of the Dagster UI, without a trailing slash; empty: no links to it.
-    """
+    """The addresses that the pages link to: the Dagster UI, without a trailing slash; empty: no links to it."""
 
     dagster: str = ""
 
 
 def drawn(page: str, at: datetime, links: Links | None = None, **content: object) -> str:
-    """A whole page, or a part of one.
-
-    Args:
-        page: The name of its template, without the ending.
-        at: The instant that it shows, aware.
-        links: The addresses that it points to.
-        content: Values of the template.
-    """
+    """A whole page, or a part of one: the template of that name, filled with ``content``; ``at`` is aware."""
     return _PAGES.get_template(f"{page}.html").render(at=at, links=links or Links(), **content)
 
 

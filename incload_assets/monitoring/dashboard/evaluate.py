@@ -27,11 +27,8 @@ def reading(samples: Iterable[Sample]) -> Reading:
 def evaluate(query: Query, now: Reading, before: Reading | None = None) -> Values:
     """The values of a query at an instant.
 
-    Args:
-        query: The query.
-        now: The samples of the instant.
-        before: The samples at the start of the query's ``increase``; None if they are unknown: such a query has no
-            values then. A series that only ``now`` has began with 0.
+    A query with an ``increase`` needs the samples at its start, ``before``; without them it has no values. A series
+    that only ``now`` has began with 0.
 
     Example:
         >>> taken = reading([Sample("m", {"table": "a", "kind": "x"}, 1), Sample("m", {"table": "a", "kind": "y"}, 2)])
@@ -52,10 +49,7 @@ def evaluate(query: Query, now: Reading, before: Reading | None = None) -> Value
 
 
 def over_time(query: Query, readings: Mapping[datetime, Reading]) -> Mapping[tuple[str, ...], Line]:
-    """The values of a query at all instants at which it has some.
-
-    The increase at an instant needs the samples at the start of that time.
-    """
+    """The values of a query at all instants at which it has some; an increase needs the samples at its start, too."""
     lines: dict[tuple[str, ...], list[tuple[datetime, float]]] = defaultdict(list)
     for at in sorted(readings):
         before = readings.get(at - query.increase) if query.increase is not None else None

@@ -33,13 +33,7 @@ def worries(panel: Panel, value: float) -> bool:
 
 
 def shown(value: float, unit: Unit, at: datetime) -> str:
-    """A value of a panel.
-
-    Args:
-        value: The number, in the unit.
-        unit: As Grafana calls it; ``dateTimeFromNow`` is in milliseconds since 1970.
-        at: The present instant, aware.
-    """
+    """A value of a panel as text; a ``dateTimeFromNow`` is in milliseconds since 1970."""
     if value != value or value in (float("inf"), float("-inf")):
         return number(value)
     if unit == "dateTimeFromNow":

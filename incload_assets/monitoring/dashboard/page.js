@@ -1,4 +1,4 @@
-// Shows the page anew every some seconds, without moving it and without closing what is open.
+// Refreshes the page every few seconds, without moving it and without closing what is open.
 const seconds = Number(document.currentScript.dataset.seconds);
 const name = (one) => one.closest("summary")?.parentElement.id ?? one.getAttribute("href");
 async function refresh() {

@@ -48,7 +48,7 @@ EVERY_SECONDS = 10.0
 SHARE = 0.2
 """The largest share of the time in which storage is looked at, so that many tables do not keep a core busy."""
 REMEMBERED = 120
-"""The number of earlier looks of which the gauges are kept."""
+"""The number of earlier looks whose gauges are kept."""
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
@@ -67,7 +67,7 @@ class Looks:
     """The looks at storage, shared by all requests.
 
     Args:
-        take: Takes a look; it is given the samples of earlier ones by instant.
+        take: Takes a look; it gets the samples of earlier ones by instant.
         clock: The seconds of a clock that never goes back.
     """
 
@@ -108,9 +108,7 @@ class PageServer:
 
     Args:
         address: The address and the port to listen on; port 0: a free one.
-        looks: The looks at storage.
         loads: The history of loads, for runs that ended longer ago.
-        links: The addresses that the pages point to.
     """
 
     def __init__(self, address: tuple[str, int], looks: Looks, loads: LoadsTable, links: Links) -> None:
@@ -146,12 +144,7 @@ class PageServer:
         self._socket.close()
 
     def page(self, path: str, query: str = "") -> tuple[HTTPStatus, str]:
-        """The page at a path, drawn once for each look at storage; the trace of a row each time.
-
-        Args:
-            path: Decoded, for example ``/table/orders``.
-            query: The key of a row to trace, for example ``order_id=17``.
-        """
+        """The page at a decoded path, drawn once for each look at storage; the trace of a row (``query``) each time."""
         view = self.looks.last()
         kind, _, name = path.removeprefix("/").partition("/")
         if kind == "trace" and (facts := view.facts.tables.get(name)) is not None and needed_columns(facts.table):

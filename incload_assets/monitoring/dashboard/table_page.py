@@ -109,10 +109,7 @@ def _reasons(facts: TableFacts) -> list[tuple[str, str, str]]:
 
 
 def rejected_of(facts: TableFacts, lake: Lake) -> Sequence[RejectedRow] | str:
-    """The newest rejected rows of a table, or why they cannot be read; the rest of its page is there anyhow.
-
-    If the table's loads have rejected nothing, its log is not read.
-    """
+    """The newest rejected rows of a table, or why they cannot be read; if loads rejected nothing, no log is read."""
     windows = [row.window for row in _quarantined(facts)]
     try:
         with without_texts(f"{facts.table.name}: rejected rows"):

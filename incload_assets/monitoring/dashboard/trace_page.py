@@ -20,19 +20,14 @@ from incload_assets.protection.row_key import key_columns, key_of, needed_column
 def fields_of(table: Table, given: Sequence[tuple[str, str]] = ()) -> list[tuple[str, bool, str | None]]:
     """The fields of the form: name, whether it is required, and value; none if the rows have no key.
 
-    Args:
-        table: The declaration.
-        given: The columns and values that were asked for; personal values are not repeated.
+    ``given`` are the columns and values that were asked for; personal values are not repeated.
     """
     needed, shown = needed_columns(table), {k: v for k, v in given if k not in table.contract.personal}
     return [(name, name in needed, shown.get(name)) for name in (key_columns(table) if needed else ())]
 
 
 def traced(table: Table, lake: Lake, query: str, links: Links) -> tuple[HTTPStatus, str]:
-    """The page with the trace of the row that a form asks for; with what is wrong with its key, or with just the form.
-
-    The query is what the form has sent, for example ``order_id=17``.
-    """
+    """The page with the trace of the row that ``query`` names, or what is wrong with its key, or just the form."""
     status, fault = HTTPStatus.OK, ""
     found: RowTrace | None = None
     given = [(name, value) for name, value in parse_qsl(query) if name and "=" not in name]  # no column has it

@@ -28,11 +28,9 @@ class View:
     """What the page shows at an instant.
 
     Args:
-        facts: The facts.
-        now: The samples of the instant.
         past: The counters at earlier instants, see :func:`steps`.
-        remembered: The samples of earlier looks, for gauges, of which no history is kept.
-        slots: The pools and the run queue of which a run holds a slot or waits for one.
+        remembered: The samples of earlier looks, for gauges, which have no history.
+        slots: The pools and the run queue in which a run holds a slot or waits for one.
         slot_runs: These runs, by their identifiers.
     """
 

@@ -23,8 +23,7 @@ class Channels:
         slack_api_url_file: File with the address of a webhook that Slack, or something compatible, offers.
         page, ticket: Channels for pages, and for tickets on tables without owners.
         smarthost: Host and port of the mail server.
-        email_from: The sender of e-mail.
-        dead_man_url: What the dead man's switch calls, without a secret; None: it calls nobody yet.
+        dead_man_url: What the dead man's switch calls, without a secret; None: nothing yet.
     """
 
     slack_api_url_file: str = "/etc/alertmanager/slack_api_url"
@@ -40,10 +39,6 @@ def alertmanager(tables: Iterable[Table], channels: Channels = Channels()) -> di
 
     Pages go to the channel for pages, and to the owners of the table. Tickets go to the owners, or else to the channel
     for tickets. Owners are e-mail addresses, or teams, ``team:data``, whose channel is ``#data``.
-
-    Args:
-        tables: All tables of the code location.
-        channels: Where to send to.
     """
     owned: dict[str, list[str]] = defaultdict(list)
     for table in tables:
@@ -122,7 +117,7 @@ def _slack(channel: str) -> Mapping[str, Any]:
 
 
 def _inhibitions() -> Sequence[dict[str, Any]]:
-    """What is not told while something else is."""
+    """Which alerts are not sent while others are raised."""
     stale = f'cause=~"{"|".join(STALENESS)}"'
     names, told = {alert.name for alert in ALERTS}, f'alertname!~"{"|".join([DEAD_MAN, *(a.name for a in SILENCED)])}"'
     found = [

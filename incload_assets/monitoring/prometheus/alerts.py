@@ -1,7 +1,7 @@
 """The alerts as data: what is wrong, since when, whom it concerns and what to do.
 
-An alert on a table is as urgent as the table is critical. What is known to be harmless, or is told by another alert, is
-an *excuse*: a table with one is not reported as late, see :data:`EXCUSES`.
+An alert on a table is as urgent as the table is critical. What is harmless, or is reported by another alert, is an
+*excuse*: a table with one is not reported as late, see :data:`EXCUSES`.
 """
 
 from collections.abc import Mapping
@@ -27,16 +27,14 @@ class Alert:
     """An alert.
 
     Args:
-        name: Its name in Prometheus.
-        expr: The condition in PromQL, one series for each table that it concerns. ``$tables``, ``$promised`` (seconds),
-            ``$fast`` (share of missed windows that burns the budget ten times as fast as it may), ``$short`` and
-            ``$long`` (of the burn rate) and ``$patience`` (seconds without a tick) are those of the tables.
+        expr: The condition in PromQL, one series for each table that it concerns, with values of the tables:
+            ``$tables``, ``$promised`` (seconds), ``$fast`` (share of missed windows that burns the budget ten times as
+            fast as it may), ``$short`` and ``$long`` (of the burn rate), ``$patience`` (seconds without a tick).
         lasts: For how long the condition has to hold.
-        urgency: How urgent it is.
         summary: One line, a template of Prometheus.
         action: What to do, one or two sentences.
         runbook: The heading's anchor on the page of runbooks.
-        cause: Alerts on one table with one cause are told together.
+        cause: Alerts on one table with one cause are sent together.
         failure_mode: The failure mode that it shows, ``F1`` to ``F7``; empty if it is none of them.
     """
 
@@ -441,6 +439,6 @@ SILENCED = tuple(
         ("IncloadAllSilenced", ALL_SILENCED, "all tables and the machinery"),
     )
 )
-"""Planned work: these tell nobody, and Alertmanager leaves out the others meanwhile."""
+"""Planned work: these are sent to no channel, and Alertmanager leaves out the others meanwhile."""
 ALERTS = (*FRESHNESS, *CORRECTNESS, *CHECKS, *SOURCES, *LOADS, *MACHINERY, *SILENCED)
 """All alerts."""

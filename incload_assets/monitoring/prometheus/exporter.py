@@ -39,12 +39,7 @@ WHOLE = {
 
 @dataclass(frozen=True)
 class Gathered:
-    """The result of one gathering.
-
-    Args:
-        facts: The facts; None if they could not be gathered.
-        seconds: How long it took.
-    """
+    """The facts, or None if they could not be gathered, and how long that took."""
 
     facts: Facts | None
     seconds: float
@@ -53,15 +48,7 @@ class Gathered:
 class Exporter(Collector):
     """A collector for prometheus-client that gathers when it is asked; scrapes at the same time share a gathering.
 
-    Args:
-        instance: The instance with checks, sensors and runs.
-        tables: The tables.
-        lake: The lake.
-        report: Called with an error that made a gathering fail, and with None at the first success after it.
-
-    Example:
-        >>> Exporter(instance, [orders], lake).text()  # doctest: +SKIP
-        '# HELP incload_up ...'
+    ``report`` gets an error that made a gathering fail, and None at the first success after it.
     """
 
     def __init__(
@@ -118,11 +105,7 @@ class Exporter(Collector):
 
 
 def families(found: Gathered) -> Iterator[Family]:
-    """The metrics in prometheus-client's model.
-
-    Args:
-        found: What was gathered.
-    """
+    """The metrics in prometheus-client's model."""
     facts = found.facts
     yield _whole(UP, [({}, float(facts is not None))])
     yield _whole(GATHERING, [({}, found.seconds)])
@@ -157,15 +140,7 @@ def registry_of(exporter: Exporter) -> CollectorRegistry:
 
 @contextmanager
 def served(exporter: Exporter, host: str, port: int) -> Iterator[int]:
-    """The metrics at ``http://HOST:PORT/metrics`` for as long as the block runs.
-
-    Args:
-        exporter: What is served.
-        host: The address to listen at.
-        port: The port; 0: a free one.
-
-    Yields:
-        The port.
+    """The metrics at ``http://HOST:PORT/metrics`` for as long as the block runs; yields the port, for 0 a free one.
 
     Raises:
         OSError: Address or port are not available.

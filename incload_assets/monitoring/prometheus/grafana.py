@@ -26,11 +26,7 @@ WIDTH, HEIGHT = 24, 8
 
 
 def as_grafana(board: Dashboard) -> str:
-    """A dashboard as JSON that Grafana imports and provisions.
-
-    Args:
-        board: The dashboard.
-    """
+    """A dashboard as JSON that Grafana imports and provisions."""
     made = (
         dashboard.Dashboard(board.title)
         .uid(f"{TAG}-{board.name}")

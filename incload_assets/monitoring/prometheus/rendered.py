@@ -28,19 +28,12 @@ class _Plain(yaml.SafeDumper):
 
 
 def write(folder: Path, files: Mapping[str, str]) -> list[str]:
-    """Writes files into a folder; others in it are left alone.
+    """Writes files by path below a folder; returns the paths that have changed.
 
     Each file is replaced at once, so that a program that reads it meanwhile gets the old or the new one.
 
-    Args:
-        folder: The folder; created if it is not there.
-        files: The texts by path below the folder.
-
-    Returns:
-        The paths of the files that have changed.
-
     Raises:
-        IncrementalLoadError: A file of that name was written by somebody else; nothing is written then.
+        IncrementalLoadError: A file of that name was not written by incload; nothing is written then.
     """
     texts = {name: _read(folder / name) for name in files}
     for name, text in texts.items():

@@ -16,7 +16,7 @@ from incload_assets.monitoring.panels import in_prometheus
 from incload_assets.monitoring.prometheus.alerts import ALERTS, CRITICALITY, EXCUSE, EXCUSES, JOB, Alert, Urgency
 
 RUNBOOKS = "runbooks.md"
-"""Where the runbooks are, unless somebody says otherwise."""
+"""The default address of the runbooks."""
 SEVERITY: Mapping[Urgency, str] = {
     "criticality": '{{ if eq $labels.criticality "high" }}page{{ else if eq $labels.criticality "normal" }}ticket'
     "{{ else }}none{{ end }}",
@@ -72,13 +72,7 @@ class Objectives:
 
 
 def rules(tables: Iterable[Table], runbooks: str = RUNBOOKS, at: datetime | None = None) -> dict[str, Any]:
-    """The content of Prometheus's rule file.
-
-    Args:
-        tables: All tables of the code location.
-        runbooks: Address of the page with the runbooks.
-        at: The instant that decides how long windows are; default: now.
-    """
+    """The content of Prometheus's rule file; the length of windows is taken at an instant, by default now."""
     grouped: dict[Objectives, list[str]] = defaultdict(list)
     for table in tables:
         grouped[Objectives.of(table, at or datetime.now(UTC))].append(table.name)
@@ -133,11 +127,7 @@ def _rule(alert: Alert, expr: str, runbooks: str) -> dict[str, Any]:
 
 
 def prometheus(target: str) -> dict[str, Any]:
-    """An example of Prometheus's configuration, with the files that are rendered beside it.
-
-    Args:
-        target: Host and port of ``incload metrics``.
-    """
+    """An example of Prometheus's configuration, with the files that are rendered beside it; scrapes a host and port."""
     return {
         "global": {"scrape_interval": "30s", "evaluation_interval": "30s"},
         "rule_files": ["rules.yaml"],

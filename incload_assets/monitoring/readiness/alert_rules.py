@@ -20,13 +20,7 @@ _OF_TABLE = re.compile(r'\btable\s*(=~|!=|!~|=)\s*"((?:[^"\\]|\\.)*)"')
 
 @dataclass(frozen=True, kw_only=True)
 class AlertRule:
-    """A rule of Prometheus that raises an alert.
-
-    Args:
-        name: The alert's name.
-        expression: When it is raised, in Prometheus's language.
-        labels: The labels that it gives the alert.
-    """
+    """A rule of Prometheus that raises an alert, with the labels that it gives the alert."""
 
     name: str
     expression: str
@@ -64,11 +58,8 @@ def _matches(operator: str, value: str, table: str) -> bool:
 def rules_in(folder: Path) -> list[AlertRule]:
     """The alert rules in a folder that ``incload monitoring render`` wrote.
 
-    Args:
-        folder: The folder; it holds ``rules.yaml``.
-
     Raises:
-        IncrementalLoadError: There is no such file, or it is none of Prometheus's.
+        IncrementalLoadError: It has no ``rules.yaml``, or that is none of Prometheus's.
     """
     path = folder / FILE
     try:
@@ -85,10 +76,7 @@ def rules_in(folder: Path) -> list[AlertRule]:
 
 
 def rules_at(url: str) -> list[AlertRule]:
-    """The alert rules that a Prometheus has loaded.
-
-    Args:
-        url: The server's address, for example ``http://localhost:9090``.
+    """The alert rules that the Prometheus at an address, for example ``http://localhost:9090``, has loaded.
 
     Raises:
         IncrementalLoadError: It does not answer, or something else answers.

@@ -42,12 +42,7 @@ class Connection:
 
 
 def connections(table: Table, settings: Settings) -> list[Connection]:
-    """The connections of a table's loads: to the object store, databases, Kafka and Spark.
-
-    Args:
-        table: The declaration.
-        settings: The settings, with landing area, lake and Spark.
-    """
+    """The connections of a table's loads: to the object store, databases, Kafka and Spark."""
     parts = list(_parts(table.source))
     found = [
         *_object_store(parts, settings),
@@ -64,11 +59,7 @@ def connections(table: Table, settings: Settings) -> list[Connection]:
 def stores(table: Table, settings: Settings) -> list[Connection]:
     """The places where a table's rows, its files and the keys of its persons are kept.
 
-    A bucket of S3 is asked; whether a disk is encrypted is known only to those who say so.
-
-    Args:
-        table: The declaration.
-        settings: The settings, with lake, landing area and what is said of disks.
+    A bucket of S3 is asked; whether a disk is encrypted is taken from the settings.
     """
     kept = [settings.lake_root]
     if any(isinstance(each, Encrypted) for each in table.contract.protections.values()):
@@ -79,7 +70,7 @@ def stores(table: Table, settings: Settings) -> list[Connection]:
 
 
 def _place(path: str) -> str:
-    """The bucket of a path; of all folders the same word."""
+    """The bucket of a path; the same name for all folders."""
     return f"s3://{path.split('/')[2]}" if is_s3(path) else "disks"
 
 

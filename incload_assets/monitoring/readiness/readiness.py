@@ -48,10 +48,7 @@ class Circumstances:
     """A table and everything around it that decides whether it is ready.
 
     Args:
-        table: The declaration.
         facts: What storage says about all tables now.
-        instance: Dagster's instance.
-        settings: The settings.
         schedules: Names of the schedules that reconcile the table.
         docs: The folder with the pages of the documentation.
     """
@@ -76,12 +73,7 @@ class Circumstances:
 
 @dataclass(frozen=True)
 class Finding:
-    """The finding about a requirement: it is met, or it is not.
-
-    Args:
-        passed: Whether it is.
-        says: What was found, for people; no secrets.
-    """
+    """Whether a requirement is met, and what was found, for people; without secrets."""
 
     passed: bool
     says: str
@@ -89,13 +81,7 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Requirement:
-    """Something that a table needs before others may rely on it.
-
-    Args:
-        name: A few words.
-        evaluate: Finds out whether it is met.
-        remedy: What to do if it is not.
-    """
+    """Something that a table needs before others may rely on it, and what to do if it is not met."""
 
     name: str
     evaluate: Callable[[Circumstances], Finding]
@@ -104,14 +90,7 @@ class Requirement:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """A requirement with its finding.
-
-    Args:
-        name: The requirement's name.
-        passed: Whether it is met.
-        says: What was found.
-        remedy: What to do; empty if it is met.
-    """
+    """A requirement with its finding; without a remedy if it is met."""
 
     name: str
     passed: bool
@@ -120,16 +99,7 @@ class Verdict:
 
 
 def verdicts(around: Circumstances, requirements: Sequence["Requirement"] | None = None) -> list[Verdict]:
-    """The verdict on each requirement, in their order; one that cannot be evaluated is not met.
-
-    Args:
-        around: The table and what is around it.
-        requirements: The requirements; default: :data:`REQUIREMENTS`.
-
-    Example:
-        >>> [each.name for each in verdicts(around) if not each.passed]  # doctest: +SKIP
-        ['owner', 'undo tested']
-    """
+    """The verdict on each requirement, in their order, by default all; one that cannot be evaluated is not met."""
     found = []
     for each in REQUIREMENTS if requirements is None else requirements:
         try:

@@ -30,12 +30,7 @@ from incload_assets.sources.upstream.tables import Tables
 
 @dataclass(frozen=True, order=True)
 class DatasetName:
-    """The name of a dataset.
-
-    Args:
-        namespace: Where it is, for example ``postgres://db.example:5432``.
-        name: Its name there, for example ``shop.public.prices``.
-    """
+    """The name of a dataset: ``shop.public.prices`` in the namespace ``postgres://db.example:5432``."""
 
     namespace: str
     name: str
@@ -47,12 +42,7 @@ class DatasetName:
 
     @classmethod
     def at(cls, uri: str) -> "DatasetName":
-        """The name of a folder.
-
-        Example:
-            >>> DatasetName.at("s3://lake/prod/orders")
-            DatasetName(namespace='s3://lake', name='prod/orders')
-        """
+        """The name of a folder: ``s3://lake/prod/orders`` is ``prod/orders`` in the namespace ``s3://lake``."""
         parts = urlsplit(uri)
         if not parts.scheme:
             return cls.by(naming.LocalFileSystem(uri))
@@ -65,12 +55,7 @@ def table_dataset(table: Table, lake: Lake) -> DatasetName:
 
 
 def source_datasets(table: Table, lake: Lake) -> list[DatasetName]:
-    """The datasets that a table is loaded from.
-
-    Args:
-        table: The declaration.
-        lake: The lake.
-    """
+    """The datasets that a table is loaded from."""
     if isinstance(table.source, Tables):
         return [DatasetName.at(lake.table_uri(each.path)) for each in table.source.of]
     return _datasets(table.source, table.name)

@@ -1,8 +1,7 @@
 """The receivers of new rows of ``_loads``: traces and lineage, each only where the environment names one.
 
 Rows matter more than what is made of them: a receiver that is down, slow or wrong costs a warning, never a row. What it
-did not take is not sent again by itself; all of it is in ``_loads`` and can be sent again by hand, with the same
-identifiers.
+did not take is not sent again by itself, but can be sent by hand from ``_loads``, with the same identifiers.
 """
 
 import logging
@@ -34,18 +33,10 @@ _log = logging.getLogger(__name__)
 def collect_and_send(
     instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, warn: Warn = _log.warning
 ) -> int:
-    """Appends the loads that ended since the last collection to ``_loads``, and sends them on.
+    """Appends the loads that ended since the last collection to ``_loads``, sends them on, and returns their number.
 
-    Whoever collects a load first has to send it; so everything but tests collects by this function.
-
-    Args:
-        instance: The instance that recorded the loads.
-        tables: The tables of the code location.
-        lake: The lake.
-        warn: Called with one line for each receiver that could not be reached.
-
-    Returns:
-        The number of rows appended.
+    Whoever collects a load first has to send it; so everything but tests collects by this function. ``warn`` gets one
+    line for each receiver that could not be reached.
 
     Raises:
         SparkUnavailable, IncrementalLoadError: The lake's object store does not answer, or refuses.
@@ -55,17 +46,7 @@ def collect_and_send(
 
 
 def emitters(tables: Sequence[Table], lake: Lake, warn: Warn = _log.warning) -> Emit:
-    """A function that sends new rows wherever the environment says; for :func:`~.collect.collect`.
-
-    Args:
-        tables: The tables of the code location.
-        lake: The lake.
-        warn: Called with one line for each receiver that could not be reached.
-
-    Example:
-        >>> collect(instance, tables, lake, emitters(tables, lake))  # doctest: +SKIP
-        12
-    """
+    """A function that sends new rows wherever the environment says; for :func:`~.collect.collect`."""
 
     def emit(rows: Sequence[LoadRow]) -> None:
         for what, sending in (("traces", _traces), ("lineage", partial(_lineage, tables, lake))):

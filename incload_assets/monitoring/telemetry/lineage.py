@@ -63,11 +63,6 @@ set_producer(f"urn:incload:{version('incload')}")
 def send_lineage(tables: Sequence[Table], lake: Lake, rows: Sequence[LoadRow]) -> None:
     """Sends the events of rows by the transport that openlineage-python's own configuration names.
 
-    Args:
-        tables: The tables of the code location.
-        lake: The lake.
-        rows: The rows.
-
     Raises:
         IncrementalLoadError: The transport does not take them.
     """
@@ -93,13 +88,7 @@ def send_lineage(tables: Sequence[Table], lake: Lake, rows: Sequence[LoadRow]) -
 
 
 class Lineage:
-    """The events of the tables of a code location.
-
-    Args:
-        tables: The tables.
-        lake: The lake.
-        namespace: The namespace of the jobs.
-    """
+    """The events of the tables of a code location; ``namespace`` is that of the jobs."""
 
     def __init__(self, tables: Iterable[Table], lake: Lake, namespace: str) -> None:
         self.namespace = namespace

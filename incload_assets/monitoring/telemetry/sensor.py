@@ -13,11 +13,7 @@ INTERVAL_SECONDS = 30
 
 
 def loads_sensor(tables: Sequence[Table]) -> dg.SensorDefinition:
-    """A sensor that collects the loads of all tables into ``_loads``; it starts no runs.
-
-    Args:
-        tables: All tables of the code location.
-    """
+    """A sensor that collects the loads of all tables into ``_loads``; it starts no runs."""
 
     @dg.sensor(
         name=NAME,

@@ -37,9 +37,6 @@ _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL
 def send_traces(rows: Sequence[LoadRow]) -> None:
     """Sends the spans of rows to the endpoint that the ``OTEL_…`` variables name.
 
-    Args:
-        rows: The rows.
-
     Raises:
         IncrementalLoadError: The endpoint does not take them.
     """
@@ -75,10 +72,6 @@ def spans_of(rows: Sequence[LoadRow], source: Resource) -> list[ReadableSpan]:
 
     The root of a run whose rows are collected in several parts is made with each of them, with the same identifier; the
     last one covers the run.
-
-    Args:
-        rows: The rows.
-        source: The resource of the spans.
     """
     runs: dict[str, list[LoadRow]] = {}
     for row in rows:
