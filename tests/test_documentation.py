@@ -309,9 +309,9 @@ def test_the_check_of_ones_own_finds_a_silent_source() -> None:
     def found(rows: list[int]) -> dg.AssetCheckResult:
         ends = [datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=number) for number in range(len(rows))]
         windows = [SimpleNamespace(key=f"{end}", window=SimpleNamespace(end=end)) for end in ends]
-        controls = {window.key: SimpleNamespace(rows_read=count) for window, count in zip(windows, rows, strict=True)}
+        records = {window.key: SimpleNamespace(rows_read=count) for window, count in zip(windows, rows, strict=True)}
         table = SimpleNamespace(key=dg.AssetKey("orders"))
-        look = SimpleNamespace(progress=windows, controls=controls, now=ends[-1], table=table, trouble=None)
+        look = SimpleNamespace(progress=windows, records=records, now=ends[-1], table=table, trouble=None)
         result = names["silence"](look)
         assert isinstance(result, dg.AssetCheckResult)
         return result

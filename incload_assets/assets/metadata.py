@@ -37,7 +37,7 @@ def metadata_of(load: LoadContext, reports: Sequence[LoadReport]) -> dict[str, M
 
 
 def _metadata(table: Table, lake: Lake, report: LoadReport, sample: dg.TableMetadataValue) -> Metadata:
-    evidence, control, merged = report.evidence, report.control, report.merged
+    evidence, record, merged = report.evidence, report.record, report.merged
     numbers = {
         "rows_read": evidence.rows_read,
         "inserted": merged.inserted,
@@ -51,7 +51,7 @@ def _metadata(table: Table, lake: Lake, report: LoadReport, sample: dg.TableMeta
         "quarantined": evidence.quarantined,
         **({"skipped": evidence.skipped} if evidence.skipped else {}),
         **({"erased": evidence.erased} if evidence.erased else {}),
-        "keys_withdrawn": control.replaced,
+        "keys_withdrawn": record.replaced,
         "bytes": report.size,
         "delta_version": report.table_version,
         "log_version": report.log_version,
@@ -75,9 +75,9 @@ def _metadata(table: Table, lake: Lake, report: LoadReport, sample: dg.TableMeta
             }
         ),
         "window": dg.MetadataValue.text(f"[{report.window.start.isoformat()}, {report.window.end.isoformat()})"),
-        "source_position": dg.MetadataValue.text(control.summary or control.fingerprint),
-        "fingerprint": dg.MetadataValue.text(control.fingerprint),
-        **({"held": dg.MetadataValue.text(f"{control.hold}, until its source changes")} if control.hold else {}),
+        "source_position": dg.MetadataValue.text(record.summary or record.fingerprint),
+        "fingerprint": dg.MetadataValue.text(record.fingerprint),
+        **({"held": dg.MetadataValue.text(f"{record.hold}, until its source changes")} if record.hold else {}),
         "evidence": dg.MetadataValue.md(_evidence(report)),
         "table": dg.MetadataValue.path(lake.table_uri(table.key.path)),
         "log": dg.MetadataValue.path(lake.log_uri(table.key.path)),

@@ -112,7 +112,7 @@ def _load_each(
             _log(context, table, report, metadata)
         else:
             context.log.info(_summary(table, report))
-            version = dg.DataVersion(report.control.fingerprint)
+            version = dg.DataVersion(report.record.fingerprint)
             yield dg.MaterializeResult(asset_key=table.key, metadata=metadata, data_version=version)
 
 
@@ -186,7 +186,7 @@ def _load_together(
 def _log(context: dg.AssetExecutionContext, table: Table, report: LoadReport, metadata: Metadata) -> None:
     """Checkpoints one of several partitions as soon as it is loaded, because later ones may fail."""
     context.log.info(_summary(table, report))
-    tags = {DATA_VERSION_TAG: report.control.fingerprint}
+    tags = {DATA_VERSION_TAG: report.record.fingerprint}
     key = report.window.key
     context.log_event(dg.AssetMaterialization(table.key, partition=key, metadata=metadata, tags=tags))
 

@@ -35,7 +35,7 @@ from incload_assets.protection.erasures import barrier_of
 def commit(
     load: LoadContext,
     staged: Staged,
-    controls: Mapping[str, WindowRecord],
+    records: Mapping[str, WindowRecord],
     app_id: str,
     number: int,
     *,
@@ -59,10 +59,10 @@ def commit(
         ConcurrentLoad: Other code has widened a type since the rows were staged; nothing was committed.
     """
     if isinstance(load.log, ScratchLog):
-        load.log.take(staged, controls, adds=base is not None)
+        load.log.take(staged, records, adds=base is not None)
         return True
     log, at = load.log, windows.now()
-    log_now, replaced = log.open(), {"_window": list(controls)}
+    log_now, replaced = log.open(), {"_window": list(records)}
     if load.table.subject is not None and barrier_of(log_now) != staged.barrier:
         return False  # the rows were read before an erasure
     if load.table.by_column and foreign_columns(log, log_now) != list(staged.foreign):
@@ -70,23 +70,23 @@ def commit(
     if wider := wider_columns(log, log_now):
         # not every reader would convert the files, and each further attempt would have such files, too
         raise ConcurrentLoad(
-            f"{load.table.name} {', '.join(controls)}: another load has widened the type of "
+            f"{load.table.name} {', '.join(records)}: another load has widened the type of "
             f"{', '.join(wider)} in {log.uri} since the rows were staged",
             rule="rows are committed with the types that the log has; nothing was landed",
             remedy="let the code with the wider types load; this one stops from now on",
         )
     if base is not None:
-        if window_records_of(log_now, only=list(controls)) != dict.fromkeys(controls, base):
+        if window_records_of(log_now, only=list(records)) != dict.fromkeys(records, base):
             return False
         replaced["_kind"] = [CONTROL, *again]
     if keep:
-        FormerLandings(log).keep(log_now, list(controls), leaving=None if base is None else again)
-    staged.given.update(controls)
-    files = [*staged.committing(), *_record_files(load, controls)]
+        FormerLandings(log).keep(log_now, list(records), leaving=None if base is None else again)
+    staged.given.update(records)
+    files = [*staged.committing(), *_record_files(load, records)]
     added = [file.as_added((read_at or {}).get(file.window, at)) for file in files]
     log.lake.commit(log_now, added, app_id, number, replaced=replaced, note=note)
     # no matter how the commit ended: its answer may have been lost, or another commit may have followed at once
-    return log.controls(only=list(controls)) == dict(controls)
+    return log.records(only=list(records)) == dict(records)
 
 
 def bare_fence(load: LoadContext, app_id: str, *, odd: bool = False) -> int:
@@ -101,16 +101,16 @@ def bare_fence(load: LoadContext, app_id: str, *, odd: bool = False) -> int:
     return move_fence(log.lake, log.uri, app_id, send, table_name=load.table.name, odd=odd)
 
 
-def _record_files(load: LoadContext, controls: Mapping[str, WindowRecord]) -> list[StagedFile]:
+def _record_files(load: LoadContext, records: Mapping[str, WindowRecord]) -> list[StagedFile]:
     """Writes window records, each to a file of its own."""
     written = []
     with load.lake.files(load.log.uri) as files:
-        for key, control in controls.items():
+        for key, record in records.items():
             folder = f"{FOLDER}/{uuid4().hex}/_kind={CONTROL}"
             path = f"{folder}/control.parquet"
             files.create_dir(folder, recursive=True)
             with files.open_output_stream(path) as out:
-                pq.write_table(pa.Table.from_pylist([{"_control": asdict(control)}], _record_schema()), out)
+                pq.write_table(pa.Table.from_pylist([{"_control": asdict(record)}], _record_schema()), out)
                 size = out.tell()
             written.append(StagedFile(path, size, key, CONTROL, rows=1, statistics='{"numRecords":1}'))
     return written

@@ -130,13 +130,13 @@ class LoadContext:
         if self.table.write.whole:
             app_id = f"{self.table.name}/*"
         keys = [window.key for window in windows]
-        controls = self.log.records(log, only=keys)
+        records = self.log.records_in(log, only=keys)
         rows, changes = data_files(table), self.log.files(log)
         table_bytes = bytes_of(rows)
         is_here, kind = pc.field("partition._window").isin(keys), pc.field("partition._kind")
         empties = changes.filter(kind.isin([*EMPTIES]))
         here = changes.filter(is_here & ~kind.isin([CONTROL, REJECTED]))
-        deletes = self._not_older(changes.filter(~is_here & (kind == DELETE)), controls.values())
+        deletes = self._not_older(changes.filter(~is_here & (kind == DELETE)), records.values())
         grouped = changes.filter(is_here).group_by("partition._window").aggregate([("size_bytes", "sum")])
         sizes = {row["partition._window"]: row["size_bytes_sum"] for row in grouped.to_pylist()}
         others = pa.concat_tables([deletes, changes.filter(~is_here & kind.isin([*EMPTIES]))])
@@ -146,7 +146,7 @@ class LoadContext:
             log.version(),
             app_id,
             table.transaction_version(app_id) or 0,
-            {key: controls[key] for key in keys},
+            {key: records[key] for key in keys},
             self.table.write.whole,
             of_range,
             # a row that got a new key may be in another place than the changes it inherits
@@ -179,9 +179,9 @@ class LoadContext:
             return at
         return self.scratch.seen(at, self.scratch.lacking(self.log.uri, self.log.schema))
 
-    def _not_older(self, deletes: pa.Table, controls: Collection[WindowRecord]) -> pa.Table:
+    def _not_older(self, deletes: pa.Table, records: Collection[WindowRecord]) -> pa.Table:
         """Files of deletes, without those whose deletes are all older than the changes of some windows."""
-        firsts = first_sequences(controls)
+        firsts = first_sequences(records)
         if not firsts:
             return deletes
         column = self.table.changes.sequence_by[0]

@@ -143,8 +143,8 @@ class FormerLandings:
             ).withColumn("_kind", F.lit(kind))
             for (kind, types), paths in places.items()
         )
-        control = F.lit(None).cast(schema["_control"].dataType)
-        return rows.withColumn("_window", F.lit(landing.window)).withColumn("_control", control).select(
+        record = F.lit(None).cast(schema["_control"].dataType)
+        return rows.withColumn("_window", F.lit(landing.window)).withColumn("_control", record).select(
             *map(col, schema.names)
         )  # fmt: skip
 

@@ -118,21 +118,21 @@ class ChangeLog:
         rows = spark.read.format("delta").option("versionAsOf", version).load(folder)
         return rows if windows is None else rows.filter(F.col("_window").isin(*windows))
 
-    def control(self, window: str, version: int | None = None) -> WindowRecord | None:
+    def record(self, window: str, version: int | None = None) -> WindowRecord | None:
         """The window record of a window, read without Spark."""
-        return self.controls(version, only=[window]).get(window)
+        return self.records(version, only=[window]).get(window)
 
-    def controls(self, version: int | None = None, *, only: Collection[str] | None = None) -> dict[str, WindowRecord]:
+    def records(self, version: int | None = None, *, only: Collection[str] | None = None) -> dict[str, WindowRecord]:
         """The window records of all windows, or of some keys, by partition key; of base rows only by their keys."""
         delta = self.lake.delta(self.uri, version)
-        found = {} if delta is None else self.records(delta, only=only)
+        found = {} if delta is None else self.records_in(delta, only=only)
         return {key: record for key, record in found.items() if only is not None or not key.startswith(BASE)}
 
     def files(self, at: DeltaTable) -> pa.Table:
         """The data files of a version of the log, as :func:`incload_assets.platform.lake.data_files` returns them."""
         return data_files(at)
 
-    def records(self, at: DeltaTable, *, only: Collection[str] | None = None) -> dict[str, WindowRecord]:
+    def records_in(self, at: DeltaTable, *, only: Collection[str] | None = None) -> dict[str, WindowRecord]:
         """The window records in a version of the log, of all windows or of some, by partition key."""
         return window_records_of(at, only=only)
 
@@ -155,14 +155,14 @@ class IngestedPositions(Mapping[str, Position]):
 
     @cached_property
     def _all(self) -> dict[str, Position]:
-        return {key: control.as_position() for key, control in self._log.controls().items()}
+        return {key: record.as_position() for key, record in self._log.records().items()}
 
     def __getitem__(self, key: str) -> Position:
         if "_all" in self.__dict__:
             return self._all[key]
         if key not in self._one:
-            control = self._log.control(key)
-            self._one[key] = control.as_position() if control else None
+            record = self._log.record(key)
+            self._one[key] = record.as_position() if record else None
         if (position := self._one[key]) is None:
             raise KeyError(key)
         return position

@@ -38,7 +38,7 @@ class ReadView:
     log_version: int
     app_id: str
     fence: int
-    controls: dict[str, WindowRecord]
+    records: dict[str, WindowRecord]
     whole: bool
     of_range: bool
     by_place: bool
@@ -61,18 +61,18 @@ class ReadView:
         """The number of the ingestion, which outdates merges of earlier ones; 0 for a shared fence, moved by itself."""
         if self.whole or self.of_range:
             return 0
-        (control,) = self.controls.values()
-        return control.landing
+        (record,) = self.records.values()
+        return record.landing
 
     @property
     def changes(self) -> int:
         """The approximate number of the windows' rows in the log."""
-        return sum(control.rows_read + control.replaced for control in self.controls.values())
+        return sum(record.rows_read + record.replaced for record in self.records.values())
 
     @property
     def replaced(self) -> bool:
         """True if an ingestion of the windows removed rows."""
-        return any(control.replaced for control in self.controls.values())
+        return any(record.replaced for record in self.records.values())
 
     @property
     def partitions(self) -> list[str] | None:
@@ -80,21 +80,21 @@ class ReadView:
         if not self.by_place or self.empties:
             return None
         known: set[str] = set()
-        for control in self.controls.values():
-            if control.partitions is None:
+        for record in self.records.values():
+            if record.partitions is None:
                 return None
-            known.update(control.partitions)
+            known.update(record.partitions)
         return sorted(known) if len(known) <= MAX_PARTITIONS else None
 
     @property
     def first_sequences(self) -> list[str] | None:
         """Each window's smallest value of the first sequence column; None if a window has none."""
-        return first_sequences(self.controls.values())
+        return first_sequences(self.records.values())
 
 
-def first_sequences(controls: Iterable[WindowRecord]) -> list[str] | None:
+def first_sequences(records: Iterable[WindowRecord]) -> list[str] | None:
     """Each window's smallest value of the first sequence column; None if a window has none."""
-    firsts = [control.first_sequence for control in controls]
+    firsts = [record.first_sequence for record in records]
     return None if None in firsts else [first for first in firsts if first is not None]
 
 

@@ -79,10 +79,10 @@ class ScratchLog(ChangeLog):
         new = [self._staged_files(staged, at) for staged in landed.present]
         return pa.concat_tables([found.filter(~gone), *new], promote_options="default")
 
-    def records(self, at: DeltaTable, *, only: Collection[str] | None = None) -> dict[str, WindowRecord]:
+    def records_in(self, at: DeltaTable, *, only: Collection[str] | None = None) -> dict[str, WindowRecord]:
         """The window records, with those that the load would write."""
         new = {key: record for key, record in self._landed.records.items() if only is None or key in only}
-        return super().records(at, only=only) | new
+        return super().records_in(at, only=only) | new
 
     def ingested_keys(self, at: DeltaTable) -> list[str]:
         """The partition keys of all windows, and of those that the load would bring."""

@@ -159,11 +159,11 @@ def window_records_of(log: DeltaTable, *, only: Collection[str] | None = None) -
     found = files.filter(wanted)
     keys = found["partition._window"].to_pylist()
     places = {key: (log.table_uri, path) for key, path in zip(keys, found["path"].to_pylist(), strict=True)}
-    known = {key: control for key, place in places.items() if (control := _remembered.get(place))}
+    known = {key: record for key, place in places.items() if (record := _remembered.get(place))}
     if unknown := sorted(places.keys() - known.keys()):
         is_unknown = pc.field("partition._window").isin(pa.array(unknown, pa.string()))
         known |= (read := _read(log, found.filter(is_unknown)))
-        _remember({places[key]: control for key, control in read.items()})
+        _remember({places[key]: record for key, record in read.items()})
     return known
 
 
@@ -178,8 +178,8 @@ def base_keys(log: DeltaTable) -> list[str]:
 
 
 def _keys(log: DeltaTable) -> list[str]:
-    controls = data_files(log).filter(pc.field("partition._kind") == CONTROL)
-    return [str(key) for key in controls["partition._window"].to_pylist()]
+    records = data_files(log).filter(pc.field("partition._kind") == CONTROL)
+    return [str(key) for key in records["partition._window"].to_pylist()]
 
 
 def _read(log: DeltaTable, files: pa.Table) -> dict[str, WindowRecord]:

@@ -75,10 +75,10 @@ class Compared:
 
 def compare(spark: SparkSession, look: Observation, window: Window) -> Compared:
     """Compares one ingested window with source and table."""
-    table, control, position = look.table, look.controls[window.key], look.state.positions.get(window.key)
+    table, record, position = look.table, look.records[window.key], look.state.positions.get(window.key)
     log = ChangeLog(table, look.lake)
-    drifted = position is not None and position.fingerprint != control.fingerprint
-    compared = Compared(window, drifted, control.code_version != table.code_version, control.removed)
+    drifted = position is not None and position.fingerprint != record.fingerprint
+    compared = Compared(window, drifted, record.code_version != table.code_version, record.removed)
     for _ in range(LOOKS):  # a load may be between its ingestion and its merge right now
         compared = replace(compared, evidence=table_evidence(spark, table, look.lake, log, window))
         if not compared.pending:
@@ -87,8 +87,8 @@ def compare(spark: SparkSession, look: Observation, window: Window) -> Compared:
         return compared
     version = log.version()
     assert version is not None
-    now = log.control(window.key, version)
-    if now != control:  # ingested again, or compacted, since the observation
+    now = log.record(window.key, version)
+    if now != record:  # ingested again, or compacted, since the observation
         return compared
     with ExitStack() as held:
         try:

@@ -29,7 +29,7 @@ def gaps(look: Observation) -> dg.AssetCheckResult:
     holes = [] if first is None else [w for w in look.progress[first:] if _is_hole(look, w)]
     before = 0 if first is None else sum(w.status == "missing" for w in look.progress[:first])
     found = sorted([*failed, *holes], key=lambda window: window.window)
-    late = late_for_closed(look.table, look.lake, look.controls)
+    late = late_for_closed(look.table, look.lake, look.records)
     metadata: dict[str, dg.MetadataValue] = {
         "gaps": dg.MetadataValue.int(len(holes)),
         "failed": dg.MetadataValue.int(len(failed)),

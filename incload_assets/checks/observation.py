@@ -40,9 +40,9 @@ class Observation:
     pause: Pause | None = None
 
     @property
-    def controls(self) -> dict[str, WindowRecord]:
+    def records(self) -> dict[str, WindowRecord]:
         """The log's window records by partition key."""
-        return self.state.controls
+        return self.state.records
 
 
 def look(instance: dg.DagsterInstance, table: Table, lake: Lake, now: datetime) -> Observation:
@@ -52,7 +52,7 @@ def look(instance: dg.DagsterInstance, table: Table, lake: Lake, now: datetime) 
         state = source_state(table, lake, now)
     except IncrementalLoadError as error:
         trouble = str(error)
-        state = SourceState(windows_to_look_at(table, now), {}, ChangeLog(table, lake).controls())
+        state = SourceState(windows_to_look_at(table, now), {}, ChangeLog(table, lake).records())
     progress = progress_from(instance, table, state)
     return Observation(table, lake, instance, now, state, progress, trouble, pauses(lake, now).get(table.name))
 

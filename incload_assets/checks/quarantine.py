@@ -33,10 +33,10 @@ def quarantine(look: Observation) -> dg.AssetCheckResult:
     """Rejected rows of the recently ingested windows; ERROR if they stopped a load, WARN if a load came close."""
     allowed = look.table.quarantine
     stopped = [w.key for w in look.progress if w.failure == "contract"]
-    recent = sorted(look.controls, key=lambda key: look.controls[key].landed_at)[-RECENT:]
-    read = sum(look.controls[key].rows_read for key in recent)
-    rejected = sum(look.controls[key].rejected for key in recent)
-    dirty = sorted(key for key in recent if look.controls[key].rejected)
+    recent = sorted(look.records, key=lambda key: look.records[key].landed_at)[-RECENT:]
+    read = sum(look.records[key].rows_read for key in recent)
+    rejected = sum(look.records[key].rejected for key in recent)
+    dirty = sorted(key for key in recent if look.records[key].rejected)
     near = [key for key in dirty if _is_near(look, key)]
     share = rejected / read if read else 0.0
     metadata: dict[str, dg.MetadataValue] = {
@@ -49,13 +49,13 @@ def quarantine(look: Observation) -> dg.AssetCheckResult:
     if dirty:
         metadata["windows"] = records(
             ["window", "rows read", "rejected"],
-            ((key, look.controls[key].rows_read, look.controls[key].rejected) for key in dirty),
+            ((key, look.records[key].rows_read, look.records[key].rejected) for key in dirty),
         )
         metadata["reasons"] = _reasons(look, dirty)
     old = _open_for_too_long(look)
     if old:
-        rows, key = sum(old.values()), min(old, key=lambda key: look.controls[key].landed_at)
-        age = look.now - look.controls[key].landed_at
+        rows, key = sum(old.values()), min(old, key=lambda key: look.records[key].landed_at)
+        age = look.now - look.records[key].landed_at
         metadata["open_rows_too_old"] = dg.MetadataValue.int(rows)
         metadata["oldest_open_days"] = dg.MetadataValue.float(round(age / timedelta(days=1), 2))
     severity = dg.AssetCheckSeverity.ERROR if stopped else dg.AssetCheckSeverity.WARN
@@ -68,7 +68,7 @@ def _open_for_too_long(look: Observation) -> dict[str, int]:
     longest = look.table.quarantine.max_age
     if longest is None:
         return {}
-    aged = {k: r for k, r in look.controls.items() if r.rejected and look.now - r.landed_at > longest}
+    aged = {k: r for k, r in look.records.items() if r.rejected and look.now - r.landed_at > longest}
     discarded = Counter(
         row.window
         for row in (discarded_rows(look.lake, look.table).values() if aged else ())
@@ -90,9 +90,9 @@ def _aged(look: Observation, old: Mapping[str, int]) -> str:
 
 
 def _is_near(look: Observation, key: str) -> bool:
-    control, allowed = look.controls[key], look.table.quarantine
-    by_share = control.rejected > NEAR * allowed.max_share * control.rows_read
-    return by_share or (allowed.max_rows is not None and control.rejected > NEAR * allowed.max_rows)
+    record, allowed = look.records[key], look.table.quarantine
+    by_share = record.rejected > NEAR * allowed.max_share * record.rows_read
+    return by_share or (allowed.max_rows is not None and record.rejected > NEAR * allowed.max_rows)
 
 
 def _described(stopped: list[str], near: list[str], rejected: int, read: int, recent: list[str]) -> str:

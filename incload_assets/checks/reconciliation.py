@@ -57,7 +57,7 @@ class ReconciliationConfig(dg.Config):
 
 def chosen_windows(look: Observation, config: ReconciliationConfig) -> list[Window]:
     """The ingested windows to compare row by row, oldest first; dg.Failure if a requested partition is not ingested."""
-    ingested = [w for w in look.state.windows if w.key in look.controls]
+    ingested = [w for w in look.state.windows if w.key in look.records]
     if config.partitions:
         known = {w.key for w in ingested}
         if unknown := [key for key in config.partitions if key not in known]:
@@ -81,7 +81,7 @@ def reconciliation(
 
     Windows with ``known`` findings are compared, too, if they are ingested.
     """
-    chosen = {window.key for window in chosen_windows(look, config)} | ({*known} & look.controls.keys())
+    chosen = {window.key for window in chosen_windows(look, config)} | ({*known} & look.records.keys())
     return _new_verdict(look, _compared(spark, look, [w for w in look.state.windows if w.key in chosen], say))
 
 
@@ -103,7 +103,7 @@ def look_again(
     Rows are compared if the window has been loaded since, or if the source did not answer before. Positions show,
     without Spark, whether a window has caught up with its source.
     """
-    ingested = [window for window in look.state.windows if window.key in look.controls]
+    ingested = [window for window in look.state.windows if window.key in look.records]
     unanswered = [window for window in ingested if window.key in found.get(UNAVAILABLE, {})][-RECENT:]
     by_rows = windows_in(found, *BY_ROWS)
     again = [w for w in ingested if w in unanswered or (w.key in by_rows and w.key in loaded)]
@@ -115,10 +115,10 @@ def look_again(
     wrong[MENDED] = [c.window.key for c in compared if not any(c.window.key in keys for keys in wrong.values())]
     known = found.get(DRIFTED, {})
     behind = {p.key for p in look.progress if p.position is not None and not p.is_current}
-    changed = {*known} & behind & look.controls.keys()  # a window that another load has just ingested is still behind
+    changed = {*known} & behind & look.records.keys()  # a window that another load has just ingested is still behind
     # later changes are the sensor's business and no finding, unless the source could not be checked before
     changed |= {key for key in _drifted(look) if key in known or UNSEEN in found}
-    left = {kind: {key: at for key, at in of.items() if key in look.controls} for kind, of in found.items()}
+    left = {kind: {key: at for key, at in of.items() if key in look.records} for kind, of in found.items()}
     found = found_next(left, wrong, changed, [window.key for window in again], look.now)
     kept = windows_in(found, *BY_ROWS, MENDED) - {window.key for window in again}
     return _verdict(look, found, compared, [row for row in _rows_in(before) if row[0] in kept])
@@ -149,9 +149,9 @@ def _by_rows(compared: Sequence[Compared]) -> dict[str, list[str]]:
 
 
 def _drifted(look: Observation) -> list[str]:
-    positions, controls = look.state.positions, look.controls
-    both = [window.key for window in look.state.windows if window.key in positions and window.key in controls]
-    return [key for key in both if controls[key].fingerprint != positions[key].fingerprint]
+    positions, records = look.state.positions, look.records
+    both = [window.key for window in look.state.windows if window.key in positions and window.key in records]
+    return [key for key in both if records[key].fingerprint != positions[key].fingerprint]
 
 
 def _verdict(
@@ -161,7 +161,7 @@ def _verdict(
     rows = [*kept, *map(row_of, compared)]
     drifted, pending, differing = (_keys(look, found, kind) for kind in (DRIFTED, PENDING, DIFFERING))
     metadata: dict[str, dg.MetadataValue] = {
-        "windows_landed": dg.MetadataValue.int(len(look.controls)),
+        "windows_landed": dg.MetadataValue.int(len(look.records)),
         "windows_compared": dg.MetadataValue.int(len(rows)),
         "windows_drifted": dg.MetadataValue.int(len(drifted)),
         "windows_differing": dg.MetadataValue.int(len(differing)),
@@ -210,7 +210,7 @@ def _keys(look: Observation, found: Found, *kinds: str) -> list[str]:
 
 def _positions(look: Observation, key: str) -> tuple[str, str, str]:
     now = look.state.positions[key]
-    return key, look.controls[key].summary or look.controls[key].fingerprint, now.summary or now.fingerprint
+    return key, look.records[key].summary or look.records[key].fingerprint, now.summary or now.fingerprint
 
 
 def _rows_in(verdict: dg.AssetCheckResult) -> list[tuple[object, ...]]:
@@ -259,7 +259,7 @@ def _described(look: Observation, found: Found, compared: Sequence[Compared], wi
         if since:
             parts.append(f"Changed since then, and left to the sensor: {some(since)}.")
         else:
-            parts.append(f"None of {several(len(look.controls), 'ingested window')} has drifted.")
+            parts.append(f"None of {several(len(look.records), 'ingested window')} has drifted.")
     if changed := [c.window.key for c in compared if c.code_changed]:
         parts.append(
             f"Not compared with the source, because another version of the code validated them: {some(changed)}."

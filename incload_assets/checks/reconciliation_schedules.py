@@ -58,7 +58,7 @@ def run_requests(
             continue
         ingested: Mapping[str, WindowRecord] = {}
         with faults.of(table):
-            ingested = ChangeLog(table, lake).controls()
+            ingested = ChangeLog(table, lake).records()
         if table.name in faults.errors:
             yield _request(table, [], f"{depth.name} {tick} {table.name} 0")
         keys = [key for key in reversed(table.partitions_def.get_partition_keys()) if key in ingested]

@@ -31,7 +31,7 @@ def schema(look: Observation) -> dg.AssetCheckResult:
     found = look_at_schema(look.table, look.lake, known, most_windows=MOST_WINDOWS, most_rows=MOST_ROWS)
     if found.known.keys() != known.keys() or any(found.known[key] != known[key] for key in known):
         keep_schemas(look.instance, look.table, found.known)
-    recent = sorted(look.controls, key=lambda key: look.controls[key].landed_at)[-RECENT:]
+    recent = sorted(look.records, key=lambda key: look.records[key].landed_at)[-RECENT:]
     unknown = [one for one in found.findings if one.what == "unknown field"]
     refused = [one for one in found.findings if one.what == "refused type" and not {*recent}.isdisjoint(one.windows)]
     metadata: dict[str, dg.MetadataValue] = {
@@ -70,7 +70,7 @@ def _described(
         )
     if not told:
         told.append(
-            f"{name} declares every field that the source sends." if look.controls else "Nothing was loaded yet."
+            f"{name} declares every field that the source sends." if look.records else "Nothing was loaded yet."
         )
     if left:
         told.append(f"Not read yet: {several(left, 'window')} of former loads; the next evaluations read them.")

@@ -103,7 +103,7 @@ def log_content(
 def table_evidence(spark: SparkSession, table: Table, lake: Lake, log: ChangeLog, window: Window) -> Evidence | None:
     """The window's keys in the table compared with the full fold of the log; None if table or log lacks the window."""
     context = LoadContext(spark, table, lake)
-    if lake.version(context.uri) is None or log.control(window.key) is None:
+    if lake.version(context.uri) is None or log.record(window.key) is None:
         return None
     at = context.read_view((window,), app_id(table, window))
     plan = strategy_of(table).plan(context, at, full=True)

@@ -33,7 +33,7 @@ def source_files(look: Observation) -> dg.AssetCheckResult:
     metadata: dict[str, dg.MetadataValue] = {
         "missing_files": dg.MetadataValue.int(count),
         "windows_concerned": dg.MetadataValue.int(len(gone)),
-        "windows_landed": dg.MetadataValue.int(len(look.controls)),
+        "windows_landed": dg.MetadataValue.int(len(look.records)),
     }
     left_out, metadata[LEFT_OUT] = _left_out(look)
     if not gone:

@@ -120,12 +120,12 @@ def _sizes(look: Observation) -> list[tuple[Window, int]]:
     """The closed windows whose whole content was ingested, with their numbers of rows, oldest first."""
     sizes = []
     for progress in look.progress:
-        control = look.controls.get(progress.key)
-        if control is None or progress.window.end > look.now:
+        record = look.records.get(progress.key)
+        if record is None or progress.window.end > look.now:
             continue
-        if progress.position is not None and progress.position.fingerprint != control.fingerprint:
+        if progress.position is not None and progress.position.fingerprint != record.fingerprint:
             continue  # will be loaded again; a window that was ingested while it was open looks small
-        sizes.append((progress.window, control.rows_read))
+        sizes.append((progress.window, record.rows_read))
     return sizes
 
 

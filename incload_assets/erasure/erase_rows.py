@@ -58,7 +58,7 @@ def rows_found(load: LoadContext, deny: DenyList) -> dict[str, dict[str, int]]:
     rows = load.log.read(load.spark, at.version()).filter(F.col("_kind") != CONTROL)
     found: dict[str, dict[str, int]] = {}
     counts = _of_subjects(load, rows, deny).groupBy("_window", "_kind").count()
-    for row in counts.head(len(load.log.records(at)) * MOST_KINDS):
+    for row in counts.head(len(load.log.records_in(at)) * MOST_KINDS):
         found.setdefault(row["_window"], {})[row["_kind"]] = row["count"]
     return found
 
@@ -79,7 +79,7 @@ def erase_rows(load: LoadContext, deny: DenyList) -> ErasedRows:
     def erased() -> dict[str, WindowRecord] | None:
         nonlocal done
         found = rows_found(load, deny)
-        records = load.log.records(load.log.open())
+        records = load.log.records_in(load.log.open())
         due = sorted(found.keys() | {key for key, record in records.items() if record.erasing})
         for window in _windows(load, due):
             done += _erase_window(load, window, deny)
@@ -167,7 +167,7 @@ def _merge_and_strip(load: LoadContext, window: Window, before: WindowRecord) ->
     """
     call_off_merges(load, window)
     applied = apply_changes(load, (window,), app_id(load.table, window), is_again=lambda _: True)
-    merged = applied.at.controls[window.key]
+    merged = applied.at.records[window.key]
     with revision(load, window) as strip:
         now = replace(merged, partitions=before.partitions, replaced=0, erasing=False)
         note = f"removed markers of {window.key}"
@@ -211,7 +211,7 @@ def _swept(load: LoadContext, deny: DenyList) -> bool:
     left = marked_erased(load.newest_rows(), table, deny).filter(F.col(IS_ERASED))
     if not (count := left.count()):
         return True
-    names, records = table.write.marked(table.contract, table.changes), load.log.records(load.log.open())
+    names, records = table.write.marked(table.contract, table.changes), load.log.records_in(load.log.open())
     if not names or not records:
         load.info(f"{table.name}: deleted {several(count, 'row')} without an explanation in its log")
         assert table.subject is not None

@@ -178,7 +178,7 @@ class _Collector:
         for table in bare:
             records: Mapping[str, WindowRecord] = {}
             with faults.of(table):
-                records = ChangeLog(table, self.lake).controls()
+                records = ChangeLog(table, self.lake).records()
             here = self._runs({record.run_id for record in records.values()})
             for key, record in records.items():
                 is_told = (table.name, key) in known or record.run_id in here

@@ -106,9 +106,9 @@ def _commit(
 ) -> bool:
     table, window = load.table, ingestion.window
     number = next_number(ingestion.before, ingestion.fence)
-    controls = {window.key: window_record_of(load, ingestion, facts, number)}
+    records = {window.key: window_record_of(load, ingestion, facts, number)}
     note = f"ingested {window.key}, run {load.run_id}"
-    return commit(load, staged, controls, ingestion_app_id(table, window), number, note=note, base=base)
+    return commit(load, staged, records, ingestion_app_id(table, window), number, note=note, base=base)
 
 
 def _with_former(load: LoadContext, ingestion: Ingestion, staged: Staged, facts: Facts, guard: Guard | None) -> Facts:

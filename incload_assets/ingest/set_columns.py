@@ -27,7 +27,7 @@ def known(raw: Raw, raw_types: Mapping[str, T.DataType], table: Table) -> Raw:
     return lambda name: F.when(~marked[name], raw(name))
 
 
-def told_by_record(extracted: DataFrame, raw: Raw, raw_types: Mapping[str, T.DataType], table: Table) -> list[Column]:
+def set_by_record(extracted: DataFrame, raw: Raw, raw_types: Mapping[str, T.DataType], table: Table) -> list[Column]:
     """Columns carried through the function: ``_named``, the record's fields; ``_unavailable``, fields without a value.
 
     In a source without ``_present`` every record has every field.

@@ -27,7 +27,7 @@ from incload_assets.ingest.accepted import ACCEPTED, marked_accepted
 from incload_assets.ingest.compared import compared
 from incload_assets.ingest.erased import KNOWN_ERASED, binned
 from incload_assets.ingest.function_output import RECORD, check_output
-from incload_assets.ingest.set_columns import Raw, known, told_by_record, unset
+from incload_assets.ingest.set_columns import Raw, known, set_by_record, unset
 from incload_assets.platform.sql import all_of, col, content_hash_sql
 from incload_assets.protection.erasures import NOBODY, DenyList
 from incload_assets.protection.person import OF_PERSON, of_nobody
@@ -103,7 +103,7 @@ def _control(raw: Raw, table: Table) -> list[Column]:
 
 def _typed(extracted: DataFrame, table: Table) -> DataFrame:
     raw_types = _raw_types(extracted)
-    fields_set = told_by_record(extracted, _given, raw_types, table) if table.by_column else []
+    fields_set = set_by_record(extracted, _given, raw_types, table) if table.by_column else []
     raw = known(_given, raw_types, table)
     skipped = F.col(base.SKIPPED) if base.SKIPPED in extracted.columns else F.lit(None).cast("string")
     # typed first, because reasons use the typed values, and Spark plans an expression once for each use of it

@@ -35,7 +35,7 @@ def refuse_unfinished(load: LoadContext) -> None:
     known = log.metadata().configuration.get(WINDOWS)
     if known is None or not windows_text(table.former_partitions, table.partitions_def).startswith(f"{known}{UNTIL}"):
         return
-    records = {key: one for key, one in load.log.records(log).items() if not key.startswith(BASE)}
+    records = {key: one for key, one in load.log.records_in(log).items() if not key.startswith(BASE)}
     last = table.former_partitions[-1].end.isoformat(timespec="minutes")
     held = [key for key, record in records.items() if not record.is_withdrawn]
     if others := sorted({*held} - table.closed.keys()):

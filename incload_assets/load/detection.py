@@ -54,7 +54,7 @@ def look(load: LoadContext, window: Window, checkpoint: Checkpoint, *, ingested:
     """
     found = _found(load, window)
     at = load.log.open()
-    before = load.log.records(at, only=[window.key]).get(window.key)
+    before = load.log.records_in(at, only=[window.key]).get(window.key)
     held = before is not None and before.is_held_at(found)
     position = _expect_content(load, window, found or (before.as_position() if before is not None else None))
     fence = at.transaction_version(ingestion_app_id(load.table, window)) or 0

@@ -44,7 +44,7 @@ def lake_differences(table: Table, lake: Lake) -> list[tuple[Difference, str]]:
     )  # fmt: skip
     found = put_together([*of_table, *renamed(of_table)], [*of_log, *renamed(of_log)])
     if logged is not None and (windows := ingested_windows(logged)):
-        [record] = log.records(logged, only=[max(windows)]).values()
+        [record] = log.records_in(logged, only=[max(windows)]).values()
         if record.code_version not in ("", table.code_version):
             code = Difference(CODE, "", record.code_version, table.code_version)
             found.append((code, f"log, window {max(windows)}"))

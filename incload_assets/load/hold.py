@@ -69,7 +69,7 @@ def after_failed_reconciliation(
     if action == "undo":
         try:
             report = undo_window(load, window, Undo(load.run_id, RECONCILIATION, error.problem))
-            told = "The load was undone" + (", and the window is held" if report.control.hold is not None else "")
+            told = "The load was undone" + (", and the window is held" if report.record.hold is not None else "")
         except CannotUndo as nothing:
             return None, f"Nothing was undone: {nothing.problem}"
         except IncrementalLoadError as failed:

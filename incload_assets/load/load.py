@@ -46,7 +46,7 @@ class LoadReport:
 
     Args:
         window: The window.
-        control: The window record in the log.
+        record: The window record in the log.
         evidence: The evidence of the reconciliation.
         merged: Rows changed in the table.
         ingested: Whether this load ingested the window; False if the log already had it.
@@ -60,7 +60,7 @@ class LoadReport:
     """
 
     window: Window
-    control: WindowRecord
+    record: WindowRecord
     evidence: Evidence
     merged: Merged
     ingested: bool
@@ -105,7 +105,7 @@ def load_window(
         refuse_misplaced(load, [window])
         ensure_tables(load)
         # a window with a record was tried, even if Dagster has lost every run that did
-        untried = checkpoint.untried and load.log.control(window.key) is None
+        untried = checkpoint.untried and load.log.record(window.key) is None
         doubtful = not (checkpoint.clean or untried)
         if doubtful:
             call_off_ingestions(load, window)
@@ -115,10 +115,10 @@ def load_window(
             call_off_merges(load, window)
 
     def is_again(at: ReadView) -> bool:
-        return not ingested or checkpoint.fingerprint == at.controls[window.key].fingerprint
+        return not ingested or checkpoint.fingerprint == at.records[window.key].fingerprint
 
     def is_quiet(at: ReadView) -> bool:
-        return not ingested and checkpoint == Checkpoint(at.controls[window.key].fingerprint, clean=True)
+        return not ingested and checkpoint == Checkpoint(at.records[window.key].fingerprint, clean=True)
 
     fence = app_id(table, window)
     try:
@@ -141,7 +141,7 @@ def report_of(load: LoadContext, applied: Applied, window: Window, *, ingested: 
     """The report of one of the windows that were merged together."""
     return LoadReport(
         window=window,
-        control=applied.at.controls[window.key],
+        record=applied.at.records[window.key],
         evidence=applied.evidence[window.key],
         merged=applied.merged[window.key],
         ingested=ingested,

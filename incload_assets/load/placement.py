@@ -66,8 +66,8 @@ def _ingested(load: LoadContext, keys: Sequence[str]) -> Iterator[tuple[Window, 
     log = load.lake.delta(load.log.uri)
     if log is None:
         return
-    controls = window_records_of(log, only=keys)
-    if len(controls) < len(keys) and (others := ingested_windows(log)):  # without base rows
-        controls |= window_records_of(log, only=[max(others)])
-    for window in known_windows(load.table.partitions_def, controls):  # closed ones stay, whatever is declared
-        yield window, controls[window.key].as_position()
+    records = window_records_of(log, only=keys)
+    if len(records) < len(keys) and (others := ingested_windows(log)):  # without base rows
+        records |= window_records_of(log, only=[max(others)])
+    for window in known_windows(load.table.partitions_def, records):  # closed ones stay, whatever is declared
+        yield window, records[window.key].as_position()

@@ -94,13 +94,13 @@ def _load_together(
     )
     load.info(f"{table.name}: loading {len(chunk)} windows together, {min(chunk).key} to {max(chunk).key}")
     with load.phases.timed("ingest"):
-        controls = _ingest(load, chunk, f"{app_id}/landing", intent + 1)
+        records = _ingest(load, chunk, f"{app_id}/landing", intent + 1)
     with load.phases.timed("detect"):  # detecting again proves that the source was at rest while it was read
         seen = {window.key: position.fingerprint for window, position in chunk.items()}
         now = seen
         if not table.source.changes_while_read:
             now = {key: position.fingerprint for key, position in detect(load, sorted(chunk)).items()}
-    ingested = tuple(w for w in sorted(chunk) if w.key in controls and now.get(w.key) == seen[w.key])
+    ingested = tuple(w for w in sorted(chunk) if w.key in records and now.get(w.key) == seen[w.key])
     if not ingested:
         return []
 
@@ -132,11 +132,11 @@ def _ingest(load: LoadContext, chunk: dict[Window, Position], app_id: str, numbe
     """Ingests windows that the contract tolerates in one commit; none of them if another load came first."""
     with staged_rows(load, chunk) as (staged, facts):
         good = [window for window in sorted(chunk) if _can_ingest(load.table, window, facts[window.key])]
-        controls = {
+        records = {
             window.key: window_record_of(
                 load, Ingestion(window, chunk[window], None, 0, False), facts[window.key], FIRST_INGESTION
             )
             for window in good
         }
         note = f"ingested {min(chunk).key}..{max(chunk).key}, run {load.run_id}"
-        return controls if controls and commit(load, staged, controls, app_id, number, note=note) else {}
+        return records if records and commit(load, staged, records, app_id, number, note=note) else {}

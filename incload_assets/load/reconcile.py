@@ -75,20 +75,20 @@ def examine(plan: MergePlan, at: ReadView) -> dict[str, Evidence]:
             *(F.sum(f"_{name}").alias(name) for name in NUMBERS),
             *(F.coalesce(F.bit_xor(f"_{name}"), F.lit(0)).alias(name) for name in HASHES),
         )
-        .head(len(at.controls))
+        .head(len(at.records))
     )
     seen = {row["_window"]: {name: row[name] for name in (*NUMBERS, *HASHES)} for row in rows}
     nothing = dict.fromkeys((*NUMBERS, *HASHES), 0)
     return {
         window: Evidence(
-            rows_read=control.rows_read,
-            quarantined=control.rejected,
-            removed=control.removed,
-            skipped=control.skipped,
-            erased=control.erased,
+            rows_read=record.rows_read,
+            quarantined=record.rejected,
+            removed=record.removed,
+            skipped=record.skipped,
+            erased=record.erased,
             **seen.get(window, nothing),
         )
-        for window, control in at.controls.items()
+        for window, record in at.records.items()
     }
 
 

@@ -67,7 +67,7 @@ def plan_undo(table: Table, lake: Lake, keys: Sequence[str] | None, undo: Undo) 
         CannotUndo: All windows are meant, and the undo names no instant.
     """
     log = ChangeLog(table, lake)
-    records = log.controls(only=keys)
+    records = log.records(only=keys)
     if keys is None:
         if (since := _instant(undo.before)) is None:
             raise CannotUndo(
@@ -127,7 +127,7 @@ def kept_landings(table: Table, lake: Lake, keys: Collection[str]) -> list[KeptL
         keys: Partition keys.
     """
     log, found = ChangeLog(table, lake), list[KeptLanding]()
-    for key, record in log.controls(only=keys).items():
+    for key, record in log.records(only=keys).items():
         if record.compacted_at is None and key not in table.closed:
             found += _returns(table, key, record, FormerLandings(log).of(key))
         found.append(KeptLanding(key, record.landing, record.run_id, None))

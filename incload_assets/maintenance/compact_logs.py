@@ -82,21 +82,21 @@ def compact(load: LoadContext, older_than: datetime, at_rest: AtRest) -> Compact
     version = log.version()
     if version is None:
         return Compaction()
-    controls = _old(table, log.controls(version), older_than)
-    _, busy, new = _choice(controls, at_rest)
+    records = _old(table, log.records(version), older_than)
+    _, busy, new = _choice(records, at_rest)
     last = load.lake.transaction_version(log.uri, compaction_app_id(table)) or 0
     if not new and last % 2 == 0:
-        return Compaction(windows=sum(control.compacted_at is not None for control in controls.values()), busy=busy)
+        return Compaction(windows=sum(record.compacted_at is not None for record in records.values()), busy=busy)
     load.info(
         f"{table.name}: compacting the log of {several(len(new), 'more window')} that ended by "
         f"{older_than:%Y-%m-%d %H:%M} UTC"
     )
     intent = last + 1 + last % 2
     _mark(load, new, intent)
-    known = at_rest([window.key for window in controls])  # before the log is read: later ingestions see the marks
+    known = at_rest([window.key for window in records])  # before the log is read: later ingestions see the marks
     version = log.version()
     assert version is not None
-    now = _old(table, log.controls(version), older_than)
+    now = _old(table, log.records(version), older_than)
     settled = {
         w: c
         for w, c in now.items()
@@ -120,32 +120,30 @@ def plan_compaction(load: LoadContext, older_than: datetime, at_rest: AtRest) ->
     """
     if (version := load.log.version()) is None:
         return Compaction()
-    controls = _old(load.table, load.log.controls(version), older_than)
-    rest, busy, new = _choice(controls, at_rest)
+    records = _old(load.table, load.log.records(version), older_than)
+    rest, busy, new = _choice(records, at_rest)
     if not rest:
         return Compaction(busy=busy)
-    with _decisive(load, version, {window: controls[window] for window in rest}) as (_, before, after, _):
+    with _decisive(load, version, {window: records[window] for window in rest}) as (_, before, after, _):
         return Compaction(len(rest), len(new), busy, sum(before.values()), sum(before.values()) - sum(after.values()))
 
 
-def _choice(
-    controls: Mapping[Window, WindowRecord], at_rest: AtRest
-) -> tuple[list[Window], tuple[str, ...], list[str]]:
+def _choice(records: Mapping[Window, WindowRecord], at_rest: AtRest) -> tuple[list[Window], tuple[str, ...], list[str]]:
     """The windows at rest, the keys of the others, and the keys of those at rest that were not compacted before."""
-    known = at_rest([window.key for window in controls])
+    known = at_rest([window.key for window in records])
     rest = [
         window
-        for window, control in controls.items()
-        if known.get(window.key) == control.fingerprint and control.hold is None
+        for window, record in records.items()
+        if known.get(window.key) == record.fingerprint and record.hold is None
     ]
-    busy = tuple(window.key for window in controls if window not in rest)
-    return rest, busy, [window.key for window in rest if controls[window].compacted_at is None]
+    busy = tuple(window.key for window in records if window not in rest)
+    return rest, busy, [window.key for window in rest if records[window].compacted_at is None]
 
 
-def _old(table: Table, controls: Mapping[str, WindowRecord], older_than: datetime) -> dict[Window, WindowRecord]:
+def _old(table: Table, records: Mapping[str, WindowRecord], older_than: datetime) -> dict[Window, WindowRecord]:
     """The windows that ended by a time, oldest first, without keys that are no longer windows of the table."""
-    known = table.known_windows(controls)
-    return {window: controls[window.key] for window in known if window.end <= older_than}
+    known = table.known_windows(records)
+    return {window: records[window.key] for window in known if window.end <= older_than}
 
 
 def _mark(load: LoadContext, keys: Collection[str], number: int) -> None:
@@ -168,21 +166,21 @@ def _remove(load: LoadContext, version: int, rest: Mapping[Window, WindowRecord]
     table, log = load.table, load.log
     with _decisive(load, version, rest) as (rows, before, after, decisive):
         gone = {window.key: before.get(window.key, 0) - after.get(window.key, 0) for window in rest}
-        controls = {
-            window.key: replace(control, removed=control.removed + gone[window.key])
-            for window, control in rest.items()
+        records = {
+            window.key: replace(record, removed=record.removed + gone[window.key])
+            for window, record in rest.items()
             if gone[window.key]
         }
-        if not controls:
+        if not records:
             bare_fence(load, compaction_app_id(table))
             return sum(before.values()), 0
         others = rows.filter(~F.col("_kind").isin(*CHANGES, CONTROL))
-        content = decisive.unionByName(others).filter(F.col("_window").isin(*controls))
-        note, fence = f"compacted {min(controls)}..{max(controls)}, run {load.run_id}", compaction_app_id(table)
-        with Staged(log, load.spark, list(controls)) as staged:
+        content = decisive.unionByName(others).filter(F.col("_window").isin(*records))
+        note, fence = f"compacted {min(records)}..{max(records)}, run {load.run_id}", compaction_app_id(table)
+        with Staged(log, load.spark, list(records)) as staged:
             staged.write(content)
-            read_at = payloads_read_at(log.open(), controls)
-            if not commit(load, staged, controls, fence, number, note=note, keep=False, read_at=read_at):
+            read_at = payloads_read_at(log.open(), records)
+            if not commit(load, staged, records, fence, number, note=note, keep=False, read_at=read_at):
                 raise _overtaken(table)
         return sum(before.values()), sum(gone.values())
 

@@ -79,13 +79,13 @@ class SourceState:
 
     windows: list[Window]
     positions: dict[str, Position]
-    controls: dict[str, WindowRecord]
+    records: dict[str, WindowRecord]
     left_out: Sequence[str] = ()
 
     @property
     def ingested(self) -> dict[str, Position]:
         """The positions that earlier loads ingested, by partition key."""
-        return {key: control.as_position() for key, control in self.controls.items()}
+        return {key: record.as_position() for key, record in self.records.items()}
 
 
 def windows_to_look_at(table: Table, now: datetime) -> list[Window]:
@@ -103,8 +103,8 @@ def source_state(table: Table, lake: Lake, now: datetime, newest: int | None = N
     checked, the others have the ingested position.
     """
     windows = windows_to_look_at(table, now)
-    controls = ChangeLog(table, lake).controls()
-    ingested = {key: control.as_position() for key, control in controls.items()}
+    records = ChangeLog(table, lake).records()
+    ingested = {key: record.as_position() for key, record in records.items()}
     passed = {window.key for window in windows[:-newest]} if newest else set[str]()
     settled = {k: position for k, position in ingested.items() if k in passed or table.source.settled(position)}
     asked = [window for window in windows if window.key not in settled and window.key not in passed]
@@ -118,7 +118,7 @@ def source_state(table: Table, lake: Lake, now: datetime, newest: int | None = N
     positions |= table.source.empty_positions(nothing_found, lake)
     gone = [window.key for window in asked if window.key in ingested and window.key not in positions]
     positions |= {key: ingested[key] for key in gone}  # a load keeps what was ingested, too
-    return SourceState(windows, positions, controls, seen.left_out)
+    return SourceState(windows, positions, records, seen.left_out)
 
 
 def progress_of(
@@ -143,8 +143,8 @@ def progress_from(instance: dg.DagsterInstance, table: Table, state: SourceState
     progress = []
     for window in state.windows:
         key = window.key
-        position, checkpoint, control = state.positions.get(key), checkpoints.get(key), state.controls.get(key)
-        status = _status(statuses.get(key), position, checkpoint, control)
+        position, checkpoint, record = state.positions.get(key), checkpoints.get(key), state.records.get(key)
+        status = _status(statuses.get(key), position, checkpoint, record)
         failed_run, failure = failures.get(key, (None, None))
         progress.append(
             WindowProgress(
@@ -152,28 +152,28 @@ def progress_from(instance: dg.DagsterInstance, table: Table, state: SourceState
                 status=status,
                 position=position,
                 checkpoint=checkpoint,
-                code_changed=control is not None and control.code_version != table.code_version,
+                code_changed=record is not None and record.code_version != table.code_version,
                 failure=failure,
                 failed_run=failed_run,
-                record=control,
+                record=record,
             )
         )
     return progress
 
 
 def _status(
-    seen: AssetPartitionStatus | None, position: Position | None, checkpoint: str | None, control: WindowRecord | None
+    seen: AssetPartitionStatus | None, position: Position | None, checkpoint: str | None, record: WindowRecord | None
 ) -> Status:
     if seen is AssetPartitionStatus.IN_PROGRESS:
         return "in_progress"
-    hold = control.hold if control is not None and control.is_held_at(position) else None
+    hold = record.hold if record is not None and record.is_held_at(position) else None
     if seen is AssetPartitionStatus.FAILED and (hold is None or hold.undone):
         return "failed"
-    if control is not None and hold is not None:
-        return "held" if control.rests_at(position, checkpoint) else "drifted"
+    if record is not None and hold is not None:
+        return "held" if record.rests_at(position, checkpoint) else "drifted"
     if seen is AssetPartitionStatus.MATERIALIZED and checkpoint is not None:  # else a person marked it, not a load
         # a log without the window, or with other data than was checkpointed, is repaired by a load, too
-        known = {control.fingerprint if control else None} | ({position.fingerprint} if position else set())
+        known = {record.fingerprint if record else None} | ({position.fingerprint} if position else set())
         return "loaded" if known == {checkpoint} else "drifted"
     return "waiting" if position is None else "missing"
 

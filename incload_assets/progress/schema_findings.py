@@ -144,7 +144,7 @@ def _findings(schemas: Mapping[str, WindowSchema], table: Table, lake: Lake) -> 
         for place, (_, windows, _) in gathered.items()
     }
     log, firsts = ChangeLog(table, lake), {of[0] for of in places.values()}
-    landed = {key: record.landed_at for key, record in log.controls(only=firsts).items()} if firsts else {}
+    landed = {key: record.landed_at for key, record in log.records(only=firsts).items()} if firsts else {}
     found = [
         SchemaFinding(
             name=name,

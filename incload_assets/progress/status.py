@@ -100,7 +100,7 @@ def table_status(instance: dg.DagsterInstance, table: Table, lake: Lake, at: dat
         version=None if delta is None else delta.version(),
         left_out=list(state.left_out),
         paused=None if pause is None else str(pause),
-        closed=[_closed(era, state.controls) for era in table.former_partitions],
+        closed=[_closed(era, state.records) for era in table.former_partitions],
     )
 
 

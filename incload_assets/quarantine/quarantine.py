@@ -229,7 +229,7 @@ _STATES = (OPEN, SUPERSEDED, DISCARDED)
 
 def dirty_windows(table: Table, lake: Lake, only: Collection[str] | None) -> dict[str, WindowRecord]:
     """The records of windows with rejected rows, by partition key; of some windows only, unless that is None."""
-    records = ChangeLog(table, lake).controls()
+    records = ChangeLog(table, lake).records()
     return {key: r for key, r in records.items() if r.rejected and (only is None or key in only)}
 
 

@@ -93,7 +93,7 @@ def replay_requests(table: Table, lake: Lake) -> Iterator[dg.RunRequest]:
     Dagster drops repeated requests.
     """
     log = ChangeLog(table, lake)
-    records, decided = log.controls(), decided_at(lake, table)
+    records, decided = log.records(), decided_at(lake, table)
     validatable = _validatable(table, log)
     behind: dict[str, str] = {}
     for key, record in records.items():

@@ -114,7 +114,7 @@ def examine_table(instance: dg.DagsterInstance, table: Table, lake: Lake, at: da
         return [Disagreement(table=table.name, what=why, remedy=f"set {REMEDY}")]  # all others would be of this lake
     for uri in (lake.log_uri(table.key.path), lake.table_uri(table.key.path)):
         lake.expect_readable(uri)
-    records = ChangeLog(table, lake).controls()
+    records = ChangeLog(table, lake).records()
     progress = progress_from(instance, table, SourceState(windows_to_look_at(table, at), {}, dict(records)))
     causes: dict[tuple[str, str], list[str]] = defaultdict(list)
     found_undone = undone_windows(instance, table, lake, progress, at).windows

@@ -77,7 +77,7 @@ def rebuild(
         ['2026-01-01', '2026-01-02']
     """
     table, result = load.table, Rebuilt()
-    records = load.log.controls()
+    records = load.log.records()
     windows = _to_prove(instance, table, records, result)
     if load.lake.delta(load.uri) is None:
         result.refused.update(dict.fromkeys((w.key for w in windows), "the table is gone; a load makes it again"))
@@ -162,7 +162,7 @@ def _doubt(load: LoadContext, window: Window, evidence: Evidence, at: ReadView) 
 def _was_merged(load: LoadContext, window: Window, at: ReadView) -> bool:
     """Whether the table has, or may have, a commit of a merge of the window's last ingestion."""
     delta = load.lake.delta(load.uri, at.table_version)
-    return delta is not None and not not_merged(load.table, {window: at.controls[window.key]}, delta)
+    return delta is not None and not not_merged(load.table, {window: at.records[window.key]}, delta)
 
 
 def _event(

@@ -115,7 +115,7 @@ def validate_again(load: LoadContext, last: int) -> ValidatedAgain:
         12
     """
     table, log = load.table, load.lake.delta(load.log.uri)
-    records = {} if log is None else {k: r for k, r in load.log.records(log).items() if not r.is_withdrawn}
+    records = {} if log is None else {k: r for k, r in load.log.records_in(log).items() if not r.is_withdrawn}
     known = {window.key: window for window in table.known_windows(records)}
     keys = sorted(known, key=lambda key: (records[key].landed_at, key))[-last:]
     if log is None or not keys:

@@ -45,7 +45,7 @@ def window_plan(found: Preview, tables: Sequence[Table], *, values: bool) -> Win
         values: Whether the samples show values; personal ones stay masked.
     """
     load, report, changes = found.load, found.report, found.scratch.merged.changes
-    merged, evidence, hold = report.merged, report.evidence, report.control.hold
+    merged, evidence, hold = report.merged, report.evidence, report.record.hold
     facts = [_facts(load, change) for change in changes]
     changed = [fact for fact in facts if fact["keys"]]
     files = _near_files(found)
@@ -83,7 +83,7 @@ def window_plan(found: Preview, tables: Sequence[Table], *, values: bool) -> Win
 
 def _basis(found: Preview) -> Basis:
     """What a preview was made from."""
-    load, record, column = found.load, found.report.control, laid_out_by(found.load.table)
+    load, record, column = found.load, found.report.record, laid_out_by(found.load.table)
     partitions = found.partitions if column is not None else None
     touched = None if partitions is None else [digest([value]) for value in partitions]
     rows, log = (found.scratch.delta(uri) if found.scratch.exists(uri) else None for uri in (load.uri, load.log.uri))

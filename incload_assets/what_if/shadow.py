@@ -237,7 +237,7 @@ def _positions(
 def _validate(beside: LoadContext, window: Window, position: Position) -> int:
     """Reads and validates a window again; returns the number of rejected rows."""
     ingest(beside, Ingestion(window, position, None, 0, settled=False), guard=None)
-    return beside.log.controls(only=[window.key])[window.key].rejected
+    return beside.log.records(only=[window.key])[window.key].rejected
 
 
 def _copy(

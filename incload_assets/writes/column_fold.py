@@ -38,7 +38,7 @@ def column_plan(load: LoadContext, at: ReadView, *, soft_delete: str | None) -> 
     """
     table = load.table
     changes = load.changes(at)
-    here = changes.filter(F.col("_window").isin(*at.controls))
+    here = changes.filter(F.col("_window").isin(*at.records))
     truncates = changes.filter(F.col("_kind").isin(*EMPTIES)) if table.changes.empties else None
     keys, handed_on = _keys(changes, here, table), None
     if at.moves and table.changes.moved_when:
@@ -194,7 +194,7 @@ def _actions(load: LoadContext, at: ReadView, keys: DataFrame, states: DataFrame
     both = keys.join(states, identity, "left").join(present, identity, "left")
     wanted = F.when(F.coalesce("_exists", F.lit(False)), F.expr(content_hash_sql(table.schema.names, "_row")))
     first = Over.partitionBy(*map(col, identity)).orderBy("_window")  # only one window of the key gets its action
-    leads = F.row_number().over(first) == 1 if len(at.controls) > 1 else F.lit(True)
+    leads = F.row_number().over(first) == 1 if len(at.records) > 1 else F.lit(True)
     wants, has = F.col("_wanted").isNotNull(), F.col("_seen").isNotNull()
     action = (
         F.when(~leads, "same")

@@ -16,8 +16,8 @@ _SKEW = timedelta(hours=1)
 
 def commit_note(at: ReadView) -> str:
     """The message of a merge in the commit history: windows and runs."""
-    keys = sorted(at.controls)
-    runs = sorted({control.run_id for control in at.controls.values()})
+    keys = sorted(at.records)
+    runs = sorted({record.run_id for record in at.records.values()})
     return f"{_MERGED}{keys[0]}{f'{_TO}{keys[-1]}' if len(keys) > 1 else ''}{_RUN}{_AND.join(runs)}"
 
 

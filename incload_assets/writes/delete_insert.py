@@ -104,9 +104,9 @@ class DeleteInsert(Strategy):
         whole log.
         """
         table = load.table
-        full = full or any(control.landing > 1 for control in at.controls.values())
+        full = full or any(record.landing > 1 for record in at.records.values())
         changes = near(load.changes(at), table, at)
-        is_here = F.col("_window").isin(*at.controls)
+        is_here = F.col("_window").isin(*at.records)
         concerned = is_here & F.col("_kind").isin(UPSERT, DELETE, REPLACED)
         places = changes.filter(concerned).select(_group(table), "_window").distinct()
         groups = places.select("_group").distinct()

@@ -114,7 +114,7 @@ class Fold(Strategy):
         """The merge plan: the rows of the windows' keys, folded from all windows, compared with the table's."""
         table, keys = load.table, list(load.table.identity)
         changes = load.changes(at)
-        here = changes.filter(F.col("_window").isin(*at.controls) & F.col("_kind").isin(UPSERT, REPLACED))
+        here = changes.filter(F.col("_window").isin(*at.records) & F.col("_kind").isin(UPSERT, REPLACED))
         concerned = here.groupBy(*map(col, keys)).agg(F.min("_window").alias("_window"))
         contributions = changes.filter(F.col("_kind") == UPSERT).join(concerned.select(*map(col, keys)), keys, "semi")
         seen = F.expr(content_hash_sql(table.columns)).alias("_seen")

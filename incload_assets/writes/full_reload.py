@@ -68,7 +68,7 @@ class FullReload(Strategy):
 
     def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
         """The merge plan: all rows of the newest window, compared with all rows of the table."""
-        table, (mine,) = load.table, at.controls
+        table, (mine,) = load.table, at.records
         newest = ingested_windows(load, at.log_version)[-1].key
         rows = self._rows(load, at, newest).withColumn("_window", F.lit(mine))
         present = load.rows(at).withColumn("_window", F.lit(mine))
@@ -84,9 +84,9 @@ class FullReload(Strategy):
         """Always, because the table depends only on the newest full extract."""
         return True
 
-    def decisive(self, table: Table, changes: DataFrame, controls: Mapping[Window, WindowRecord]) -> DataFrame:
+    def decisive(self, table: Table, changes: DataFrame, records: Mapping[Window, WindowRecord]) -> DataFrame:
         """The rows of the newest full extract."""
-        return changes.filter(F.col("_window") == max(controls).key)
+        return changes.filter(F.col("_window") == max(records).key)
 
     def apply(self, load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
         """Executes the plan in one fenced overwrite."""

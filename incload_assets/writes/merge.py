@@ -147,7 +147,7 @@ class Merge(Strategy):
         """Always, because superseded changes of a key are not needed."""
         return True
 
-    def decisive(self, table: Table, changes: DataFrame, controls: Mapping[Window, WindowRecord]) -> DataFrame:
+    def decisive(self, table: Table, changes: DataFrame, records: Mapping[Window, WindowRecord]) -> DataFrame:
         """The newest change of each key, truncates, and older changes that the table may depend on.
 
         A soft-deleted row has the values of its newest upsert. A row folded by column has the values of the newest

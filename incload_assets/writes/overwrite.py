@@ -104,11 +104,11 @@ class Overwrite(Strategy):
 
 
 def _wanted(load: LoadContext, at: ReadView) -> DataFrame:
-    return load.window_changes(at).filter(F.col("_window").isin(*at.controls) & (F.col("_kind") == UPSERT))
+    return load.window_changes(at).filter(F.col("_window").isin(*at.records) & (F.col("_kind") == UPSERT))
 
 
 def _windows(table: Table, at: ReadView) -> list[Window]:
-    return table.known_windows(at.controls)
+    return table.known_windows(at.records)
 
 
 def _part(table: Table, at: ReadView) -> str:

@@ -128,7 +128,7 @@ def pays(at: ReadView) -> bool:
         return False
     if not at.near_bytes:
         return at.changes > 0 and at.partitions != []
-    one = at.partitions is not None and len(at.partitions) == 1 and len(at.controls) == 1
+    one = at.partitions is not None and len(at.partitions) == 1 and len(at.records) == 1
     if not one or not at.newer or not at.near_rows:
         return False
     return at.changes >= max(LEAST_ROWS, LEAST_SHARE * at.near_rows)

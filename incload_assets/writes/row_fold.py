@@ -54,8 +54,8 @@ def fold_plan(load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
     """
     table = load.table
     changes = load.changes(at) if full or at.replaced else load.window_changes(at)
-    here = changes.filter(F.col("_window").isin(*at.controls))
-    several = len(at.controls) > 1
+    here = changes.filter(F.col("_window").isin(*at.records))
+    several = len(at.records) > 1
     mine = _newest(here.filter(F.col("_kind").isin(*UPSERTS, DELETE)), table, "mine", per_window=True)
     place = [*table.identity, "_window"]
     if full:
@@ -71,7 +71,7 @@ def fold_plan(load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
     else:
         wanted = _against_deletes(changes, mine, table, at)
     if at.changes <= KEPT_ROWS:
-        wanted = load.kept.of((at.log_version, full, *at.controls), wanted)
+        wanted = load.kept.of((at.log_version, full, *at.records), wanted)
     if several:  # only one of the windows that have the key gets its action
         by_key = Over.partitionBy(*map(col, table.identity)).orderBy(F.desc_nulls_last("_mine_order"), "_window")
         wanted = wanted.withColumn("_leads", F.row_number().over(by_key) == 1)
@@ -114,7 +114,7 @@ def _newest(changes: DataFrame, table: Table, prefix: str, *, per_window: bool =
 def _against_deletes(changes: DataFrame, mine: DataFrame, table: Table, at: ReadView) -> DataFrame:
     """Incremental fold: the windows' newest change, unless the log has a newer delete."""
     best = F.col("_mine_order")
-    if len(at.controls) > 1:
+    if len(at.records) > 1:
         best = F.max("_mine_order").over(Over.partitionBy(*map(col, table.identity)))
     order = best
     if at.others_delete:
@@ -138,7 +138,7 @@ def _against_deletes(changes: DataFrame, mine: DataFrame, table: Table, at: Read
 
 def _newest_delete(changes: DataFrame, table: Table, at: ReadView) -> DataFrame:
     """The newest delete of other windows, per key."""
-    deletes = near(changes.filter((F.col("_kind") == DELETE) & ~F.col("_window").isin(*at.controls)), table, at)
+    deletes = near(changes.filter((F.col("_kind") == DELETE) & ~F.col("_window").isin(*at.records)), table, at)
     if firsts := at.first_sequences:
         oldest = F.expr(oldest_sql(table, firsts))
         deletes = deletes.filter(col(table.changes.sequence_by[0]) >= oldest)  # older ones have no effect
@@ -152,7 +152,7 @@ def _newest_delete(changes: DataFrame, table: Table, at: ReadView) -> DataFrame:
 
 def _newest_truncate(changes: DataFrame, table: Table, at: ReadView) -> DataFrame:
     """The newest truncate of other windows; windows with a truncate of their own are folded by column."""
-    others = changes.filter(F.col("_kind").isin(*EMPTIES) & ~F.col("_window").isin(*at.controls))
+    others = changes.filter(F.col("_kind").isin(*EMPTIES) & ~F.col("_window").isin(*at.records))
     return others.alias("log").agg(F.max(truncate_order(table)).alias("_truncate_order"))
 
 

@@ -20,7 +20,7 @@ def ingested_windows(load: LoadContext, log_version: int) -> list[Window]:
     known = load.table.known_windows(load.log.ingested_keys(delta))
     for place in range(len(known), 0, -1):
         newest = known[place - 1].key
-        if not load.log.records(delta, only=[newest])[newest].is_withdrawn:
+        if not load.log.records_in(delta, only=[newest])[newest].is_withdrawn:
             return known[:place]
     return known
 
@@ -43,7 +43,7 @@ def guard_shrinkage(
     if before is not None:
         place, rows_before = "the window", _accepted(before)
     elif earlier:
-        former = load.log.control(earlier[-1].key, ingestion.log_version)
+        former = load.log.record(earlier[-1].key, ingestion.log_version)
         assert former is not None
         place, rows_before = f"the extract before it, {earlier[-1].key},", _accepted(former)
     else:
@@ -58,5 +58,5 @@ def guard_shrinkage(
         )
 
 
-def _accepted(control: WindowRecord) -> int:
-    return control.rows_read - control.rejected
+def _accepted(record: WindowRecord) -> int:
+    return record.rows_read - record.rejected

@@ -111,7 +111,7 @@ class Snapshot(Strategy):
 
     def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
         """The merge plan: the row of each key by the newest extracts, compared with the table's."""
-        table, (mine,) = load.table, at.controls
+        table, (mine,) = load.table, at.records
         windows = [window.key for window in ingested_windows(load, at.log_version)]
         here = load.log.read(load.spark, at.log_version, [mine])
         present = self._present(load, at)
@@ -134,10 +134,10 @@ class Snapshot(Strategy):
         """True if a clean extract determines the state of every key."""
         return self.delete_missing
 
-    def decisive(self, table: Table, changes: DataFrame, controls: Mapping[Window, WindowRecord]) -> DataFrame:
+    def decisive(self, table: Table, changes: DataFrame, records: Mapping[Window, WindowRecord]) -> DataFrame:
         """The rows of the newest extract without quarantined rows, which determines every key, and of later ones."""
-        clean = max((window for window, control in controls.items() if not control.rejected), default=min(controls))
-        return changes.filter(F.col("_window").isin(*(window.key for window in controls if window >= clean)))
+        clean = max((window for window, record in records.items() if not record.rejected), default=min(records))
+        return changes.filter(F.col("_window").isin(*(window.key for window in records if window >= clean)))
 
     def apply(self, load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
         """Executes the plan in one fenced MERGE."""
@@ -206,9 +206,9 @@ def _complete(load: LoadContext, at: ReadView, windows: list[str]) -> DataFrame:
     table = load.table
     tail, blind = windows[-1:], set[int]()
     if _rejected(load, at, tail):
-        controls = load.log.controls(at.log_version)
-        windows = [key for key in windows if not controls[key].is_withdrawn] or windows
-        clean = max((n for n, key in enumerate(windows) if not controls[key].rejected), default=0)
+        records = load.log.records(at.log_version)
+        windows = [key for key in windows if not records[key].is_withdrawn] or windows
+        clean = max((n for n, key in enumerate(windows) if not records[key].rejected), default=0)
         tail = windows[clean:]
         blind = _blind(load, at, tail)
     seeing = F.array(*(F.lit(rank) for rank in range(len(tail)) if rank not in blind)).cast("array<int>")
@@ -219,7 +219,7 @@ def _complete(load: LoadContext, at: ReadView, windows: list[str]) -> DataFrame:
 
 
 def _rejected(load: LoadContext, at: ReadView, windows: list[str]) -> bool:
-    return any(control.rejected for control in load.log.controls(at.log_version, only=windows).values())
+    return any(record.rejected for record in load.log.records(at.log_version, only=windows).values())
 
 
 def _blind(load: LoadContext, at: ReadView, windows: list[str]) -> set[int]:

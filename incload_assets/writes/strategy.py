@@ -25,7 +25,7 @@ class Strategy(Write, ABC):
     same table.
     """
 
-    def decisive(self, table: Table, changes: DataFrame, controls: Mapping[Window, WindowRecord]) -> DataFrame:
+    def decisive(self, table: Table, changes: DataFrame, records: Mapping[Window, WindowRecord]) -> DataFrame:
         """The changes of some windows that the table depends on; compaction may remove the others from the log.
 
         Changes of other windows may come and go, so a change must not be omitted because of them. ``changes`` are all

@@ -53,7 +53,7 @@ def version_plan(load: LoadContext, at: ReadView, names: VersionColumns, *, full
     """
     table, keys = load.table, list(load.table.identity)
     changes = load.changes(at)
-    here = changes.filter(F.col("_window").isin(*at.controls) & F.col("_kind").isin(UPSERT, DELETE, REPLACED))
+    here = changes.filter(F.col("_window").isin(*at.records) & F.col("_kind").isin(UPSERT, DELETE, REPLACED))
     concerned = here.groupBy(*map(col, keys)).agg(F.min("_window").alias("_lead"))
     history, present = changes.filter(F.col("_kind").isin(UPSERT, DELETE)), load.rows(at, near=True)
     firsts = None if full or at.replaced else at.first_sequences
@@ -101,7 +101,7 @@ def _moments(history: DataFrame, table: Table, at: ReadView) -> DataFrame:
         history.alias("log")
         .select(
             *place,
-            F.when(F.col("_window").isin(*at.controls), F.col("_window")).alias("_mine"),
+            F.when(F.col("_window").isin(*at.records), F.col("_window")).alias("_mine"),
             col(table.changes.sequence_by[0], "log").alias("_at"),
             log_order(table).alias("_order"),
             F.struct(*(col(name, "log") for name in table.columns)).alias("_content"),

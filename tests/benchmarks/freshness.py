@@ -54,8 +54,8 @@ def _landed(log: ChangeLog, keys: set[str]) -> Landed:
     found: Landed = {}
     for version in range((log.version() or 0) + 1):
         delta = log.lake.delta(log.uri, version)
-        for key, control in (window_records_of(delta, only=keys) if delta else {}).items():
-            found[key, control.fingerprint] = set(files_in(control.as_position()))
+        for key, record in (window_records_of(delta, only=keys) if delta else {}).items():
+            found[key, record.fingerprint] = set(files_in(record.as_position()))
     return found
 
 

@@ -17,7 +17,7 @@ def test_a_control_row_is_read_again_only_when_its_window_was_landed_again(
 ) -> None:
     table = make(spark, tmp_path, {day(n): [item(str(n), "a", 1)] for n in (1, 2)})
     log, read, asked = ChangeLog(table.table, table.lake), control_rows._read, []
-    controls = {report.window.key: report.control for report in (table.load(1), table.load(2))}
+    records = {report.window.key: report.record for report in (table.load(1), table.load(2))}
     version = log.version()
     monkeypatch.setattr(control_rows, "_remembered", {})
 
@@ -26,13 +26,13 @@ def test_a_control_row_is_read_again_only_when_its_window_was_landed_again(
         return read(delta, files)
 
     monkeypatch.setattr(control_rows, "_read", reading)
-    assert log.controls() == log.controls() == controls
-    assert (log.controls(only=[]), log.control(day(1)), log.control(day(3))) == ({}, controls[day(1)], None)
+    assert log.records() == log.records() == records
+    assert (log.records(only=[]), log.record(day(1)), log.record(day(3))) == ({}, records[day(1)], None)
     assert asked == [[day(1), day(2)]]
     table.content[day(2)] = [item("2", "b", 2)]
-    again = table.load(2).control
-    assert (again.landing, log.controls()) == (2, controls | {day(2): again})
-    assert log.controls(version) == controls, "the rows of an earlier version are in files of their own"
+    again = table.load(2).record
+    assert (again.landing, log.records()) == (2, records | {day(2): again})
+    assert log.records(version) == records, "the rows of an earlier version are in files of their own"
     assert all(keys == [day(2)] for keys in asked[1:])
 
 
@@ -44,5 +44,5 @@ def test_no_more_control_rows_are_remembered_than_stated(
     monkeypatch.setattr(control_rows, "REMEMBERED", 1)
     table.load(1)
     table.load(2)
-    assert set(ChangeLog(table.table, table.lake).controls()) == {day(1), day(2)}
+    assert set(ChangeLog(table.table, table.lake).records()) == {day(1), day(2)}
     assert len(control_rows._remembered) == 1

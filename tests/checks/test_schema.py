@@ -37,7 +37,7 @@ def test_fields_and_types_are_told_since_when_and_in_how_many_rows(tmp_path: Pat
         assert (both.description or "").startswith(
             "Guest does not declare 'meal' (2 rows since 2026-01-02), 'utm_a' (1 row since 2026-01-02). The values are "
         )
-        landed = h.look().controls[key(2)].landed_at
+        landed = h.look().records[key(2)].landed_at
         assert fields(both)[0] == {
             "field": "meal", "what": "unknown field", "rows": 2, "since": key(2),
             "landed (UTC)": f"{landed:%Y-%m-%d %H:%M}", "last": key(2),

@@ -30,7 +30,7 @@ def days(sizes: list[int], start: datetime = MONDAY) -> list[tuple[Window, int]]
 def loaded(h: House, sizes: list[int], now: datetime, *, drifted: int | None = None) -> Observation:
     """A look at a table whose log says how many rows each day had."""
     windows = days(sizes)
-    controls = {
+    records = {
         window.key: WindowRecord(
             landing=1,
             fingerprint=window.key,
@@ -47,8 +47,8 @@ def loaded(h: House, sizes: list[int], now: datetime, *, drifted: int | None = N
         )
         for window, rows in windows
     }
-    positions = {key: Position(key if n != drifted else "changed") for n, key in enumerate(controls)}
-    state = SourceState([window for window, _ in windows], positions, controls)
+    positions = {key: Position(key if n != drifted else "changed") for n, key in enumerate(records)}
+    state = SourceState([window for window, _ in windows], positions, records)
     return Observation(h.table, h.lake, h.instance, now, state, progress_from(h.instance, h.table, state))
 
 

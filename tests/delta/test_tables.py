@@ -201,7 +201,7 @@ def test_old_commits_of_the_log_go_and_what_they_told_stays(spark: SparkSession,
 
     assert not any(commit.exists() for commit in commits)
     assert [report.ingested for report in loads] == [True, True, False]
-    assert loads[-1].control.landing == 1, "it is remembered, and needs only a fence"
+    assert loads[-1].record.landing == 1, "it is remembered, and needs only a fence"
     assert set(before) < set(kept.log("upsert", "_window", "id", "value"))
     assert kept.rows("id", "value") == {("a", "value 5"), *((f"b{n}", "x") for n in range(1, 6))}
 

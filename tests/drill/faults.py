@@ -131,8 +131,8 @@ def kill_after_ingestion(scratch: Scratch, window: str) -> None:
         AssertionError: Nothing was ingested.
     """
     uri = ChangeLog(scratch.table, scratch.lake).uri
-    control = ChangeLog(scratch.table, scratch.lake).control(window)
-    before = control.landing if control else 0
+    record = ChangeLog(scratch.table, scratch.lake).record(window)
+    before = record.landing if record else 0
     version = scratch.lake.version(uri)
     deadline = time.monotonic() + _SECONDS
     with scratch.start(window) as process:
@@ -141,7 +141,7 @@ def kill_after_ingestion(scratch: Scratch, window: str) -> None:
                 now = scratch.lake.version(uri)
                 if now != version:
                     version = now
-                    landed = ChangeLog(scratch.table, scratch.lake).control(window)
+                    landed = ChangeLog(scratch.table, scratch.lake).record(window)
                     if landed is not None and landed.landing > before:
                         return
                 if process.poll() is not None:

@@ -186,7 +186,7 @@ def test_a_person_is_gone_from_a_compacted_log(tmp_path: Path, declared: Declare
     def compacted(until: int) -> int:
         load = table.context()
         at = datetime(2026, 1, until, tzinfo=UTC)
-        return compact(load, at, lambda keys: {one: r.fingerprint for one, r in load.log.controls().items()}).removed
+        return compact(load, at, lambda keys: {one: r.fingerprint for one, r in load.log.records().items()}).removed
 
     assert compacted(3) > 0
     erased = erase(table)

@@ -66,7 +66,7 @@ def landed(table: Loaded) -> list[tuple[Any, ...]]:
 def told(report: LoadReport) -> dict[str, Any]:
     """The window's record, but for what tells when and how often it was landed."""
     return {
-        name: value for name, value in vars(report.control).items() if name not in ("landing", "landed_at", "former")
+        name: value for name, value in vars(report.record).items() if name not in ("landing", "landed_at", "former")
     }
 
 
@@ -185,7 +185,7 @@ def test_where_a_row_is_validated_by_others_the_window_is_landed_as_a_whole(
     deliver(area, "b", item("3", "same", 1), item("4", "new", 1))
     report, said = load(table)
     assert GAINED not in said
-    assert (report.control.rejected, table.rows()) == (2, {("2", "other", 1), ("4", "new", 1)})
+    assert (report.record.rejected, table.rows()) == (2, {("2", "other", 1), ("4", "new", 1)})
 
 
 def test_too_many_rejected_rows_of_the_whole_window_stop_a_new_file_and_leave_the_log(
@@ -196,7 +196,7 @@ def test_too_many_rejected_rows_of_the_whole_window_stop_a_new_file_and_leave_th
     load(table)
     before = log_files(table)
     deliver(area, "b", item("4", "bad", 1), item("5", "bad", 1))
-    assert load(table)[0].control.rejected == 2, "2 of 6"
+    assert load(table)[0].record.rejected == 2, "2 of 6"
     deliver(area, "c", *(item(str(number), "bad", 1) for number in range(6, 10)))
     files = log_files(table)
     with pytest.raises(ContractViolation, match=r"6 of 10 rows \(60.0%\) break GoodItem: 6 x value"):

@@ -65,10 +65,10 @@ def test_of_two_loads_of_one_window_at_once_one_lands_and_the_other_moves_the_fe
     content[day(1)] = [item("changed", "b", 2), item("deleted", None, 2, "d"), item("new", "b", 2)]
     at_once(tmp_path, spark_url, [1, 1], content, meet="before landing")
     assert table.rows() == {("changed", "b", 2), ("new", "b", 2)}
-    [(control,)] = table.log("control", "_control")
-    assert control["landing"] == first.control.landing + 1  # the second one saw that the log has the source's content
+    [(record,)] = table.log("control", "_control")
+    assert record["landing"] == first.record.landing + 1  # the second one saw that the log has the source's content
     fence = ingestion_app_id(table.table, first.window)
-    assert table.lake.transaction_version(table.lake.log_uri(["items"]), fence) == first.control.landing + 2
+    assert table.lake.transaction_version(table.lake.log_uri(["items"]), fence) == first.record.landing + 2
 
 
 def test_of_two_people_who_undo_at_once_one_undoes_and_the_other_is_told_who_did(
@@ -81,7 +81,7 @@ def test_of_two_people_who_undo_at_once_one_undoes_and_the_other_is_told_who_did
     table.load(1)
     told = at_once(tmp_path, spark_url, [1, 1], content, meet="before landing", actors=["ada", "bob"])
     assert table.rows() == {("changed", "a", 1), ("deleted", "a", 1)}
-    record = ChangeLog(table.table, table.lake).controls()[day(1)]
+    record = ChangeLog(table.table, table.lake).records()[day(1)]
     assert (record.landing, record.former) == (3, 2)
     assert record.hold is not None and (record.hold.undone, record.hold.returned_to) == (2, 1)
     done = [number for number, said in enumerate(told) if "returned to landing 1" in said]

@@ -141,7 +141,7 @@ def test_an_undo_killed_at_any_point_is_completed_by_its_repetition_which_undoes
         assert rows(h) == (BEFORE if is_merged(point) else BAD)
         assert h.run(h.loads, partition=key(1), tags={UNDO_TAG: "last"}).success
         assert rows(h) == BEFORE
-        record = h.look().controls[key(1)]
+        record = h.look().records[key(1)]
         assert (record.landing, record.former) == (3, 2)
         assert record.hold is not None and (record.hold.undone, record.hold.returned_to) == (2, 1)
         assert [w.status for w in h.look().progress if w.key == key(1)] == ["held"]

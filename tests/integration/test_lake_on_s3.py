@@ -39,8 +39,8 @@ def test_a_table_on_s3_is_loaded_landed_again_merged_and_undone(
             first = table.load(1)
             table.load(2)
             table.content[day(1)] = [item("kept", "newer", 3), item("changed", "a", 1)]
-            again = table.load(1, checkpoint=Checkpoint(first.control.fingerprint, clean=True))
-            assert (again.control.replaced, again.evidence.pending) == (1, 0)
+            again = table.load(1, checkpoint=Checkpoint(first.record.fingerprint, clean=True))
+            assert (again.record.replaced, again.evidence.pending) == (1, 0)
             assert not table.replay(again).committed
             assert table.rows() == {("kept", "newer", 3), ("changed", "b", 2), ("new", "b", 2)}
             undo = Undo("2", because="a test")

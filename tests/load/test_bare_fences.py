@@ -72,12 +72,12 @@ def test_an_expired_window_is_green_again_after_its_checkpoint_was_lost_and_afte
     first, _ = table.load(1), table.load(2)
     for now, known in (("expired", LOST), ("gone", LOST), ("refusing", LOST), ("expired", first)):
         state["now"] = now
-        checkpoint = known if isinstance(known, Checkpoint) else Checkpoint(first.control.fingerprint, clean=False)
+        checkpoint = known if isinstance(known, Checkpoint) else Checkpoint(first.record.fingerprint, clean=False)
         if now != "gone":  # the fence of a table that is right is moved, too
             spark.sql(f"UPDATE {table.lake.sql_name(table.uri)} SET value = 'edited', seq = 9 WHERE id = 'k'")
         before = fences(table)
         again = table.load(1, checkpoint=checkpoint)
-        assert (again.ingested, again.control) == (False, first.control)
+        assert (again.ingested, again.record) == (False, first.record)
         assert table.rows() == {("k", "a", 1), ("m", "b", 1)}  # its keys are folded in full
         assert all(fences(table)[name] > before[name] for name in before if "range" not in name)
     state["now"] = "refusing"
@@ -93,13 +93,13 @@ def test_a_killed_landing_that_arrives_after_a_load_without_a_checkpoint_is_refu
 ) -> None:
     table = make(spark, tmp_path, {day(1): [item("k", "right", 1)]})
     load = LoadContext(spark, table.table, table.lake)
-    before, version = table.load(1).control, load.log.version() or 0
+    before, version = table.load(1).record, load.log.version() or 0
     held = Ingestion(FIRST, _position([item("k", "wrong", 1)]), before, version, settled=False)
     assert not table.load(1, checkpoint=LOST).ingested
     assert not ingest(load, held, strategy_of(table.table).guard)
     assert table.log("upsert", "id", "value") == [("k", "right")]
     table.content[day(1)] = [item("k", "newer", 2)]
-    assert (table.load(1).control.landing, table.rows()) == (3, {("k", "newer", 2)})  # above the bare fence
+    assert (table.load(1).record.landing, table.rows()) == (3, {("k", "newer", 2)})  # above the bare fence
 
 
 def test_a_landing_that_arrives_before_the_fence_moves_is_replaced(
@@ -109,7 +109,7 @@ def test_a_landing_that_arrives_before_the_fence_moves_is_replaced(
 
     table = make(spark, tmp_path, {day(1): [item("k", "right", 1)]})
     load = LoadContext(spark, table.table, table.lake)
-    before, version = table.load(1).control, load.log.version() or 0
+    before, version = table.load(1).record, load.log.version() or 0
     held = Ingestion(FIRST, _position([item("k", "wrong", 1)]), before, version, settled=False)
     move = module.bare_fence
 

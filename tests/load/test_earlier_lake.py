@@ -56,7 +56,7 @@ def test_a_lake_of_an_earlier_version_is_loaded_undone_and_released(earlier: Loa
 
     same = earlier.load(3)
     assert (same.ingested, earlier.rows()) == (False, HELD)
-    [record] = earlier.context().log.controls(only=[day(4)]).values()
+    [record] = earlier.context().log.records(only=[day(4)]).values()
     with pytest.raises(WindowHeld, match="ada"):
         earlier.load(4, checkpoint=Checkpoint(record.fingerprint, clean=True))
     earlier.content[day(1)] = [item("1", "other", 9)]

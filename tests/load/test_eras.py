@@ -254,7 +254,7 @@ def test_the_log_of_closed_windows_is_compacted(changed: Loaded) -> None:
     changed.load(hour(0))
     load = changed.context()
     done = compact(
-        load, datetime(2026, 1, 3, tzinfo=UTC), lambda keys: {k: load.log.controls()[k].fingerprint for k in keys}
+        load, datetime(2026, 1, 3, tzinfo=UTC), lambda keys: {k: load.log.records()[k].fingerprint for k in keys}
     )
     assert (done.windows, done.before, done.removed) == (2, 4, 1)
     assert changed.load(hour(1)).evidence.pending == 0
@@ -265,7 +265,7 @@ def test_what_comes_late_for_a_closed_window_is_reported_and_not_read(changed: L
     content = {**CONTENT}
     eras = [Era(DAYS, UNTIL, source=LiteralSource(content))]
     asked = declared(content, source=Touchy(content), partitions_def=HOURS, former_partitions=eras)
-    records = asked.context().log.controls()
+    records = asked.context().log.records()
     assert late_for_closed(asked.table, asked.lake, records) == {}
     content[day(2)] = [*CONTENT[day(2)], former("late", "2", 4)]
     assert late_for_closed(asked.table, asked.lake, records) == {day(2): "2 rows"}

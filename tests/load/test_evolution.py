@@ -187,9 +187,9 @@ def test_null_that_is_no_longer_allowed_is_rejected_from_now_on_and_stays_where_
     content = {day(n): [item(f"k{n}", None, n), *(item(f"k{n}{m}", "v", n) for m in range(5))] for n in (1, 2)}
     declare(content).load(1)
     strict = declare(content, contract=model(value=(TEXT, {"nullable": False})), code_version="2")
-    assert strict.load(2).control.rejected == 1
+    assert strict.load(2).record.rejected == 1
     assert ("k1", None) in strict.rows("id", "value")
-    assert strict.load(1).control.rejected == 1
+    assert strict.load(1).record.rejected == 1
     assert ("k1", None) not in strict.rows("id", "value")
 
 

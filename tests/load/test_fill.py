@@ -135,13 +135,13 @@ def test_values_that_do_not_fit_are_quarantined_and_filled_when_the_contract_fit
     table(spark, tmp_path / "lake", Item, "1").load(1)
     path.unlink()
     new = table(spark, tmp_path / "lake", Channel, "2")
-    assert fill(new, 1).control.rejected == 2
+    assert fill(new, 1).record.rejected == 2
     assert new.log("rejected", "id", "_reasons") == fresh.log("rejected", "id", "_reasons")
     assert table_of(new) == table_of(fresh)
 
     wide = type("Wide", (Channel,), {"__annotations__": {"channel": T.LongType}, "channel": pa.Field(nullable=True)})
     again = fill(table(spark, tmp_path / "lake", wide, "3"), 1)
-    assert again.control.rejected == 1
+    assert again.record.rejected == 1
     assert ("2", -1) in new.rows("id", "channel")
 
 
@@ -168,8 +168,8 @@ def test_a_window_is_validated_by_the_present_code_if_that_differs_by_the_column
     write(landing, 1, [{"id": "a", "value": "v", "seq": 1, "channel": 3}])
     table(spark, tmp_path, Item, "").load(1)
     new = table(spark, tmp_path, Channel, "")
-    assert fill(new, 1).control.code_version == new.table.code_version
+    assert fill(new, 1).record.code_version == new.table.code_version
     write(landing, 2, [{"id": "b", "value": "v", "seq": 1, "channel": 3}])
     table(spark, tmp_path, Item, "other").load(2)
-    assert fill(new, 2).control.code_version == "other"
+    assert fill(new, 2).record.code_version == "other"
     assert [one.number for one in kept_landings(new.table, new.lake, [day(2)]) if one.is_next] == [1]

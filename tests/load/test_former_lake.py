@@ -32,7 +32,7 @@ def test_a_former_lake_is_known_goes_on_and_takes_corrections(
     zipfile.ZipFile(LAKE).extractall(tmp_path)
     monkeypatch.setenv("INCLOAD_LANDING", str(tmp_path / "landing"))
     table = Loaded(spark, former_table(name), Lake(str(tmp_path / "lake")), {})
-    before = ChangeLog(table.table, table.lake).controls()
+    before = ChangeLog(table.table, table.lake).records()
     assert before.keys() == set(FORMER_DAYS)
     assert {record.code_version for record in before.values()} == {table.table.code_version}
     first, *_ = FORMER_DAYS

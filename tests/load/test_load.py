@@ -167,7 +167,7 @@ def test_a_corrected_file_with_unchanged_sequences_takes_effect(spark: SparkSess
     corrections = []
     for value in ("right", "wrong"):  # of equal sequences a hash decides, so that one of the two takes a row away
         table.content[day(1)] = [item("k", value, 7), item("m", "fine", 1)]
-        corrections.append(table.load(1).control.replaced)
+        corrections.append(table.load(1).record.replaced)
         assert table.rows() == {("k", value, 7), ("m", "fine", 1)}
     assert sorted(corrections) == [0, 1]
 

@@ -132,7 +132,7 @@ def test_after_a_load_of_one_of_its_windows_a_killed_range_can_neither_land_nor_
     positions = detect(context, [window(1), window(2)])
     chunk = {window(1): positions[day(1)], window(2): positions[day(2)]}
     with staged_rows(context, chunk) as (staged, facts):  # held back before its landing, while another load goes on
-        controls = {
+        records = {
             w.key: ranges.window_record_of(
                 LoadContext(spark, table.table, table.lake, "killed"),
                 ranges.Ingestion(w, chunk[w], None, 0, False),
@@ -143,7 +143,7 @@ def test_after_a_load_of_one_of_its_windows_a_killed_range_can_neither_land_nor_
         }
         table.content[day(1)] = [item("a", "corrected", 9)]
         table.load(1)
-        assert not ranges.commit(context, staged, controls, f"{app_id}/landing", number, note="")
+        assert not ranges.commit(context, staged, records, f"{app_id}/landing", number, note="")
     assert [key for (key,) in table.log("control", "_window")] == [day(1)]
     assert ranges._ingest(context, {window(2): chunk[window(2)]}, f"{app_id}/landing", number + 2)
     at = context.read_view((window(2),), app_id, of_range=True)
@@ -175,7 +175,7 @@ def test_a_merge_of_a_killed_range_is_refused_although_one_of_its_windows_was_la
 
     monkeypatch.setattr(merge_module, "rewrite", overtaking)
     table.content[day(1)] = [item("k", "a", 6)]
-    assert table.load(1).control.landing == 2
+    assert table.load(1).record.landing == 2
     table.content[day(1)] = []
     table.load(1)
     assert table.rows() == set()

@@ -177,14 +177,14 @@ def test_a_replay_without_the_file_gives_what_a_fresh_landing_from_it_would_give
     assert log_of(new) == log_of(fresh)
     assert table_of(new) == table_of(fresh)
     for report, wanted in zip(reports, expected, strict=True):
-        assert (report.control.rejected, report.control.rows_read) == (
-            wanted.control.rejected,
-            wanted.control.rows_read,
+        assert (report.record.rejected, report.record.rows_read) == (
+            wanted.record.rejected,
+            wanted.record.rows_read,
         )
-        assert report.control.fingerprint == wanted.control.fingerprint
-        assert report.control.code_version == "1"  # the accepted rows were not validated again
-        assert report.control.partitions == wanted.control.partitions
-        assert report.control.content == wanted.control.content is not None
+        assert report.record.fingerprint == wanted.record.fingerprint
+        assert report.record.code_version == "1"  # the accepted rows were not validated again
+        assert report.record.partitions == wanted.record.partitions
+        assert report.record.content == wanted.record.content is not None
         assert report.evidence.log_hash == wanted.evidence.log_hash == report.evidence.table_hash
         assert report.evidence.pending == 0
 
@@ -222,9 +222,9 @@ def test_rows_are_validated_by_what_the_contract_says_now_and_others_stay_reject
             replay(other, 1)
     assert record_of(other, 1).landing == 2 and ("2", "c") not in other.rows("id", "kind")
     report = replay(other, 1)  # of the same record, after the replay that was killed
-    assert report.control.code_version == "1"  # the accepted rows were not validated again
+    assert report.record.code_version == "1"  # the accepted rows were not validated again
     assert other.rows("id", "kind") == {("1", "a"), ("2", "c"), ("5", "c")}
-    assert (report.merged.inserted, report.merged.updated, report.control.rejected) == (1, 1, 4)
+    assert (report.merged.inserted, report.merged.updated, report.record.rejected) == (1, 1, 4)
     reasons = {row[0]: list(row[1]) for row in other.log("rejected", "id", "_reasons") if row[0]}
     assert reasons == {"3": ["kind: 'd' not in [a, c]"], "4": ["kind: 'd' not in [a, c]"]}
     before = other.versions()
@@ -264,9 +264,9 @@ def test_a_run_with_the_tag_of_a_replay_checkpoints_its_partition_and_is_audited
         assert h.load(1) == [True]
         assert list(replay_requests(h.table, h.lake)) == []
         h.file(1).unlink()
-        fingerprint = h.look().controls[key(1)].fingerprint
+        fingerprint = h.look().records[key(1)].fingerprint
         assert h.run(h.loads, partition=key(1), tags={REPLAY_TAG: "to see", "user": "ada"}).success
-        assert h.look().controls[key(1)].landing == 2
+        assert h.look().records[key(1)].landing == 2
         [progress] = [w for w in h.look().progress if w.key == key(1)]
         assert (progress.status, progress.checkpoint) == ("loaded", fingerprint)
         audit = h.lake.delta(audit_uri(h.lake))

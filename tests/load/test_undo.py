@@ -45,7 +45,7 @@ def test_an_undo_brings_back_what_the_window_held_and_keeps_later_loads_of_other
     report = undone(table, 1)
     assert table.rows() == {("1", "a", 1), ("2", "b", 1), ("3", "C", 3)}
     assert (report.evidence.rows_read, report.evidence.pending) == (2, 0)
-    hold = report.control.hold
+    hold = report.record.hold
     assert hold is not None
     assert (hold.actor, hold.because, hold.undone, hold.returned_to) == ("somebody", "wrong prices", 2, 1)
     versions = table.versions()
@@ -65,8 +65,8 @@ def test_an_undo_looks_again_where_somebody_else_undoes_after_it_has_looked(
     monkeypatch.setattr("incload_assets.load.undo.return_of", meanwhile)
     report = undone(table, 1, info=said.append)
     assert table.rows() == {("1", "a", 1), ("2", "b", 1), ("3", "C", 3)}
-    assert report.control.hold is not None
-    assert (report.ingested, report.control.landing, report.control.hold.actor) == (False, 3, "bob")
+    assert report.record.hold is not None
+    assert (report.ingested, report.record.landing, report.record.hold.actor) == (False, 3, "bob")
     assert [line for line in said if "returned" in line] == []
     assert any("the window holds already what it is to return to, and is held by bob since" in line for line in said)
 
@@ -80,7 +80,7 @@ def test_a_held_window_is_loaded_again_only_if_its_source_changes_or_it_is_relea
     assert table.load(1, checkpoint=checkpoint, if_held="complete").ingested is False
     assert table.rows() == {("1", "a", 1), ("2", "b", 1), ("3", "C", 3)}
     table.content[day(1)] = [item("1", "corrected", 6)]
-    assert table.load(1, checkpoint=checkpoint).control.hold is None
+    assert table.load(1, checkpoint=checkpoint).record.hold is None
     assert table.rows() == {("1", "corrected", 6), ("3", "C", 3)}
     undone(table, 1, Undo("2", actor="somebody"))
     assert table.rows() == {("1", "a", 1), ("2", "b", 1), ("3", "C", 3)}
@@ -111,7 +111,7 @@ def test_the_first_load_is_undone_to_nothing_and_an_undo_can_be_undone(table: Lo
     assert table.rows() == {("3", "C", 3)}
     again = undone(table, 1, Undo("3"))
     assert table.rows() == {("1", "BAD", 5), ("9", "BAD", 5), ("3", "C", 3)}
-    assert again.control.hold is None, "it holds what its source holds"
+    assert again.record.hold is None, "it holds what its source holds"
 
 
 def test_all_windows_loaded_since_an_instant_are_planned_and_what_is_not_kept_is_refused(table: Loaded) -> None:
@@ -145,7 +145,7 @@ def test_rejected_rows_and_deletes_come_back_as_they_were(spark: SparkSession, t
     report = undone(table, 1)
     assert table.rows() == {("1", "a", 1)}
     assert (report.evidence.rows_read, report.evidence.quarantined) == (3, 1)
-    assert report.control.fingerprint == first.control.fingerprint
+    assert report.record.fingerprint == first.record.fingerprint
     assert [row[0] for row in table.log("rejected", "id")] == ["2"]
 
 
@@ -172,9 +172,9 @@ def test_a_window_that_is_only_held_is_refused_until_its_source_changes_or_it_is
     assert hold_window(table.context(), window, actor="bob", because="once more") is None
     with pytest.raises(WindowHeld, match=r"held by ada since .*: looks wrong"):
         table.load(1)
-    assert table.load(1, if_held="release").control.hold is None
+    assert table.load(1, if_held="release").record.hold is None
     hold_window(table.context(), window, actor="ada", because="looks wrong")
-    assert undone(table, 1).control.hold is not None
+    assert undone(table, 1).record.hold is not None
     assert table.rows() == {("1", "a", 1), ("2", "b", 1), ("3", "C", 3)}
     table.content[day(1)] = [item("1", "corrected", 6)]
-    assert table.load(1).control.hold is None
+    assert table.load(1).record.hold is None

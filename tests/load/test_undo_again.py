@@ -103,7 +103,7 @@ def test_an_undo_after_a_replay_gives_what_the_window_held_before_the_replay(
     file.unlink()
     corrected = payments(spark, tmp_path, Payment, "2")
     replay = replayed(corrected, 5)
-    assert (replay.control.rejected, replay.evidence.stale) == (1, 2)
+    assert (replay.record.rejected, replay.evidence.stale) == (1, 2)
     assert amounts(corrected) == {1: "10.00", 6: "60.00", 2: "20.00", 3: "-7.00"}
 
     assert next_of(corrected, 5) == [1]
@@ -116,9 +116,9 @@ def test_an_undo_after_a_replay_gives_what_the_window_held_before_the_replay(
 
     # an undo of the undo, repeated as after a kill: it ends the hold, and does nothing more
     again = undone(corrected, 5, "3")
-    assert again.control.hold is None and amounts(corrected)[3] == "-7.00"
+    assert again.record.hold is None and amounts(corrected)[3] == "-7.00"
     repeated = undone(corrected, 5, "3")
-    assert (repeated.ingested, repeated.control.hold, repeated.control.landing) == (False, None, 4)
+    assert (repeated.ingested, repeated.record.hold, repeated.record.landing) == (False, None, 4)
     assert next_of(corrected, 5) == [3]
 
     # an undo that was killed before its merge; the checkpoint of the replay has the same fingerprint
@@ -126,9 +126,9 @@ def test_an_undo_after_a_replay_gives_what_the_window_held_before_the_replay(
         killed.setattr("incload_assets.load.revision.apply_changes", die)
         with pytest.raises(Killed):
             undone(corrected, 5)
-    checkpoint = Checkpoint(again.control.fingerprint, clean=True)
+    checkpoint = Checkpoint(again.record.fingerprint, clean=True)
     with dg.DagsterInstance.ephemeral() as instance:
-        for key, record in ChangeLog(corrected.table, corrected.lake).controls().items():
+        for key, record in ChangeLog(corrected.table, corrected.lake).records().items():
             tags = {DATA_VERSION_TAG: record.fingerprint}
             instance.report_runless_asset_event(dg.AssetMaterialization(corrected.table.key, partition=key, tags=tags))
         assert pending_windows(instance, corrected.table, corrected.lake) == [day(5)], "incload load --all-missing"
@@ -140,7 +140,7 @@ def test_an_undo_after_a_replay_gives_what_the_window_held_before_the_replay(
     assert next_of(corrected, 5) == [], "it is undone"
 
     # the file is gone, so that a release leaves the rows as they are; the last to differ is the undo of the undo
-    assert corrected.load(5, checkpoint=checkpoint, if_held="release").control.rejected == 4
+    assert corrected.load(5, checkpoint=checkpoint, if_held="release").record.rejected == 4
     assert next_of(corrected, 5) == [4]
 
 
@@ -157,7 +157,7 @@ def test_landings_of_equal_content_are_not_what_an_undo_returns_to(
     other = payments(spark, tmp_path, Positive, "2")
     deliver(landing, 7, *reversed(rows))
     report = other.load(7)
-    assert (report.ingested, report.control.landing, amounts(other)) == (True, 3, {7: "70.00"})
+    assert (report.ingested, report.record.landing, amounts(other)) == (True, 3, {7: "70.00"})
     assert next_of(other, 7) == [1], "neither other code nor the order of the records has changed the rows"
 
     assert decide_where(spark, other.table, other.lake, "accept", "an exception", text="amount: ")[1] == 1
@@ -165,7 +165,7 @@ def test_landings_of_equal_content_are_not_what_an_undo_returns_to(
     replayed(other, 7)
     assert amounts(other) == {7: "70.00", 8: "-80.00"}
     assert next_of(other, 7) == [3], "the second replay has changed nothing"
-    assert undone(other, 7).control.landing == 6
+    assert undone(other, 7).record.landing == 6
     assert amounts(other) == {7: "70.00"}
     with pytest.raises(CannotUndo, match="was never loaded"):
         undone(other, 8)

@@ -129,7 +129,7 @@ def test_a_row_that_is_made_column_by_column_may_have_many_columns(
     compact(
         context,
         datetime(2026, 1, 3, tzinfo=UTC),
-        lambda keys: {key: control.fingerprint for key, control in context.log.controls().items() if key in keys},
+        lambda keys: {key: record.fingerprint for key, record in context.log.records().items() if key in keys},
     )
     assert table.log("upsert", "id", "c0", "c49")[-1] == ("a", "second", None if more else "first")
 

@@ -146,7 +146,7 @@ def test_a_log_is_compacted_after_it_became_wider_and_before_the_table_does(file
     def compacted(table: Loaded, until: int) -> int:
         load, at = table.context(), datetime(2026, 1, until, tzinfo=UTC)
         ensure_log(load)
-        return compact(load, at, lambda keys: {one: r.fingerprint for one, r in load.log.controls().items()}).removed
+        return compact(load, at, lambda keys: {one: r.fingerprint for one, r in load.log.records().items()}).removed
 
     twins = Twins(files, KINDS[kind])
     begun(twins)

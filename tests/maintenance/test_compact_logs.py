@@ -37,7 +37,7 @@ def compacted(table: Loaded, *, until: datetime = SINCE_DAY_3, busy: Collection[
     context = table.context()
 
     def at_rest(keys: Collection[str]) -> Mapping[str, str]:
-        return {key: control.fingerprint for key, control in context.log.controls().items() if key not in busy}
+        return {key: record.fingerprint for key, record in context.log.records().items() if key not in busy}
 
     return compact(context, until, at_rest)
 
@@ -129,7 +129,7 @@ def test_a_compacted_window_is_replaced_by_something_else_only_by_choice(spark: 
     with pytest.raises(WindowCompacted, match=r"items 2026-01-02: its log was compacted on .* --rewrite-compacted"):
         table.load(2)
     assert table.rows() == rows
-    assert table.load(2, rewrite_compacted=True).control.compacted_at is not None
+    assert table.load(2, rewrite_compacted=True).record.compacted_at is not None
     assert table.rows() == {("other", "c", 3)}  # what day 1 said of the key was overtaken, and is gone
 
 
@@ -164,8 +164,8 @@ def test_a_compacted_window_that_is_not_known_to_be_clean_is_folded_from_what_th
     table.load(2)
     compacted(table)
     again = table.load(1)
-    assert (again.ingested, again.control.landing, again.control.removed) == (False, 1, 2)
-    assert again.control.compacted_at is not None
+    assert (again.ingested, again.record.landing, again.record.removed) == (False, 1, 2)
+    assert again.record.compacted_at is not None
     assert (again.evidence.removed, table.rows()) == (2, {("k", "c", 3)})
 
 
@@ -206,7 +206,7 @@ def test_a_window_that_a_run_has_taken_up_since_it_was_marked_is_left_alone(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     table = declared(spark, tmp_path, {day(n): [item("k", str(n), n)] for n in (1, 2)})
-    fingerprints = {day(n): table.load(n).control.fingerprint for n in (1, 2)}
+    fingerprints = {day(n): table.load(n).record.fingerprint for n in (1, 2)}
     looks = [fingerprints, {day(1): fingerprints[day(1)]}]
     context = LoadContext(spark, table.table, table.lake)
     done = compact(context, SINCE_DAY_3, lambda _: looks.pop(0))
@@ -287,11 +287,11 @@ def test_a_log_of_before_compaction_was_there_gets_what_it_lacks(spark: SparkSes
     table = declared(spark, tmp_path, {day(1): [item("k", "a", 1), item("k", "b", 2)]})
     log = table.lake.log_uri(table.table.key.path)
     schema = T.StructType.fromJson(LoadContext(spark, table.table, table.lake).log.schema.jsonValue())
-    control = schema["_control"].dataType
-    assert isinstance(control, T.StructType)
-    since = control.names.index("compacted_at")
-    assert control.names[since : since + 2] == ["compacted_at", "removed"]
-    del control.fields[since:], control.names[since:]
+    record = schema["_control"].dataType
+    assert isinstance(record, T.StructType)
+    since = record.names.index("compacted_at")
+    assert record.names[since : since + 2] == ["compacted_at", "removed"]
+    del record.fields[since:], record.names[since:]
     ensure_table(spark, table.lake, log, Stored(schema, ("_window", "_kind")), "items")
     report = table.load(1)
     assert compacted(table).removed == 1
@@ -302,5 +302,5 @@ def test_a_clean_checkpoint_of_a_compacted_window_costs_no_landing(spark: SparkS
     table = declared(spark, tmp_path, {day(1): [item("k", "a", 1), item("k", "b", 2)]})
     report = table.load(1)
     compacted(table)
-    checkpoint = Checkpoint(report.control.fingerprint, clean=True)
+    checkpoint = Checkpoint(report.record.fingerprint, clean=True)
     assert not table.load(1, checkpoint=checkpoint).ingested

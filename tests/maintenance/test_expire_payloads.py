@@ -130,7 +130,7 @@ def test_a_replay_of_rows_without_records_is_refused_with_the_reason_and_not_ask
         replay(wide, 1)
     short = replace(wide, table=replace(wide.table, quarantine_retention=timedelta(microseconds=1)))
     assert list(replay_requests(short.table, short.lake)) == []
-    assert wide.load(1).control.rejected == 0  # from its source
+    assert wide.load(1).record.rejected == 0  # from its source
     assert wide.rows("id") == {("1",), ("2",), ("3",)}
 
 
@@ -143,9 +143,9 @@ def test_a_replay_passes_the_age_of_payloads_on_and_validates_those_that_are_lef
     items.load(1)
     expire(items, between)
     same = declared(spark, tmp_path, Narrow, "2")
-    assert replay(same, 1).control.rejected == 3
+    assert replay(same, 1).record.rejected == 3
     assert payloads_read_at(same.lake.delta(log_uri(same)), [day(1)]) == {day(1): at}  # type: ignore[arg-type]
-    assert replay(declared(spark, tmp_path, Wide, "3"), 1).control.rejected == 2
+    assert replay(declared(spark, tmp_path, Wide, "3"), 1).record.rejected == 2
     assert items.rows("id") == {("1",), ("4",)} and rejected(items) == {"2": "expired", "3": "expired"}
 
 
@@ -216,7 +216,7 @@ def test_a_replay_that_has_read_before_a_removal_lands_each_row_once(
 
     monkeypatch.setattr(revision_module, "commit", after_a_removal)
     wide = declared(spark, tmp_path, Wide, "2")
-    assert replay(wide, 1).control.rejected == 0 and done[0].rows == 2
+    assert replay(wide, 1).record.rejected == 0 and done[0].rows == 2
     assert wide.log("rejected", "id") == []
     assert sorted(wide.log("upsert", "id")) == [("1",), ("2",), ("3",)]
     assert wide.rows("id") == {("1",), ("2",), ("3",)}
@@ -274,4 +274,4 @@ def test_the_nightly_job_shows_what_there_was_and_what_is_left(tmp_path: Path, s
             found = shown()
         assert (found["payloads_removed"], found["payloads_windows"], found["payloads_windows_busy"]) == (1, 1, 0)
         assert found["payloads_bytes_after"] > 0 < found["payloads_bytes_before"]
-        assert h.look().controls[key(1)].rejected == 1
+        assert h.look().records[key(1)].rejected == 1

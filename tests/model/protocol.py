@@ -1,7 +1,7 @@
 """Brute-force model of the load protocol: every interleaving of a few loads of one key, with kills.
 
 A step is one read or one commit of a load: *start* (Dagster's checkpoint, the source's position,
-the window's control row), *land* (the fenced replacement of the window in the log) or, if the log already has what the
+the window record), *land* (the fenced replacement of the window in the log) or, if the log already has what the
 source holds but the checkpoint is not trusted, *fence* (a commit of nothing but the fence of the window's landings),
 *table* and *log* (the two reads a plan is made from), *begin* and *commit* of the MERGE. A run may be killed at any
 point; what it had sent to the server, a landing, a fence or a MERGE, lives on as a zombie that may go on at any later

@@ -150,7 +150,7 @@ class Real:
         return known.content is None and not known.failed and not others
 
     def _checkpoint(self, report: LoadReport, name: str) -> None:
-        self.checkpoints[name] = self.known[report.control.fingerprint]
+        self.checkpoints[name] = self.known[report.record.fingerprint]
 
     def view(self) -> View:
         """What can be seen."""
@@ -176,8 +176,8 @@ class Real:
         return f"{of_range}/landing", of_range
 
     def _is_compacted(self, window: Window) -> bool:
-        control = self.context.log.control(window.key)
-        return control is not None and control.compacted_at is not None
+        record = self.context.log.record(window.key)
+        return record is not None and record.compacted_at is not None
 
     def _landed(self, key: str) -> Landed | None:
         delta = self.context.lake.delta(self.context.log.uri)
@@ -185,10 +185,10 @@ class Real:
             return None
         columns = ["_kind", "value", "seq", "_control"]
         rows = delta.to_pyarrow_table(filters=[("_window", "=", key)], columns=columns).to_pylist()
-        controls = [row["_control"] for row in rows if row["_kind"] == "control"]
+        records = [row["_control"] for row in rows if row["_kind"] == "control"]
         if not rows:
             return None
-        ((number, fingerprint, replaced),) = ((c["landing"], c["fingerprint"], c["replaced"]) for c in controls)
+        ((number, fingerprint, replaced),) = ((c["landing"], c["fingerprint"], c["replaced"]) for c in records)
         changes = [
             (row["seq"], row["_kind"] == "delete", VALUES.index(row["value"]))
             for row in rows

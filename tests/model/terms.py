@@ -21,7 +21,7 @@ def down(sequence: int, content: int = 0) -> Change:
 
 
 class Landed(NamedTuple):
-    """A window in the log: the control row's landing number and fingerprint, and the rows.
+    """A window in the log: the window record's landing number and fingerprint, and the rows.
 
     The fingerprint is what the source held; ``content`` is the same, but for what a compaction has removed. ``held`` is
     what the source held when the window was undone; as long as it does, the window is not landed. ``erasing``: an

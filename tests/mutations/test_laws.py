@@ -128,13 +128,13 @@ def test_a_landing_that_was_held_back_is_refused_after_its_repetition(spark: Spa
     """The source changes, a load of that is held before its landing, the source changes back, the load is repeated."""
     table = make(spark, tmp_path, {day(1): [item("k", "right", 1)]})
     table.load(1)
-    control = context(table).log.control(FIRST.key)
+    record = context(table).log.record(FIRST.key)
     version = context(table).log.version()
-    assert control is not None
+    assert record is not None
     assert version is not None
     wrong: dict[str, list[Record]] = {day(1): [item("k", "wrong", 1)]}
     position = detected(make(spark, tmp_path, wrong).table.source, "items", [FIRST], {})[FIRST.key]
-    held = Ingestion(FIRST, position, control, version, settled=False)
+    held = Ingestion(FIRST, position, record, version, settled=False)
     table.load(1)
     assert not ingest(context(table), held, strategy_of(table.table).guard)
     assert table.log("upsert", "id", "value") == [("k", "right")]

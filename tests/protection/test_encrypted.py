@@ -266,7 +266,7 @@ def test_a_person_who_was_erased_gets_no_key_when_the_source_sends_the_person_ag
     with dg.instance_for_test() as instance:
         Eraser(spark, table.lake, [table.table], "person", found).erase(instance)
     table_of(spark, tmp_path, {2: [member("c", "1", 3), member("d", "3", 4)]})
-    assert table.load(2).control.erased == 1
+    assert table.load(2).record.erased == 1
     assert set(in_clear(table)) == {"b", "d"}
     assert len(secrets(tmp_path / "lake")) == 2
 
@@ -298,10 +298,10 @@ def test_a_persons_other_names_do_not_bring_the_person_back(
     with dg.instance_for_test() as instance:
         assert Eraser(spark, before.lake, [before.table], "person", found).erase(instance).keys == 1
     after = table_of(spark, tmp_path, days)  # the person is tokenized now, so the token is another one
-    assert after.load(2).control.erased == 1
+    assert after.load(2).record.erased == 1
     monkeypatch.setenv("INCLOAD_KEY_CRM", "a new key of at least 32 characters, made up")
     again = table_of(spark, tmp_path, days, code_version="another").load(2)
-    assert again.ingested and again.control.erased == 1
+    assert again.ingested and again.record.erased == 1
     assert {id for (id,) in after.rows("id")} == {"b", "d"}
     assert secrets(tmp_path / "lake") == {one: keys[one] for one in [fingerprint(f"{MARKER}-2")]}
 
@@ -392,7 +392,7 @@ def test_a_preview_gives_nobody_a_key(spark: SparkSession, tmp_path: Path) -> No
     table.load(1)
     window = window_of(table.table.partitions_def, day(2))
     with preview(spark, table.table, table.lake, window) as shown:
-        assert (shown.report.merged.inserted, shown.report.control.rejected) == (1, 0)
+        assert (shown.report.merged.inserted, shown.report.record.rejected) == (1, 0)
     assert len(secrets(tmp_path / "lake")) == 1
 
 

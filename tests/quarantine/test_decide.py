@@ -82,7 +82,7 @@ def test_a_fix_of_a_former_version_is_no_longer_applied_and_the_next_load_from_t
     rejected = record_of(items, 1).rejected
     lines: list[str] = []
     changed, report = loaded_by_other_code(items, lines.append)
-    assert report.control.rejected == rejected + 1 and report.evidence.pending == 0
+    assert report.record.rejected == rejected + 1 and report.evidence.pending == 0
     assert changed.rows("id", "kind") == {("1", "a"), ("2", "b")}
     expected = f"items {day(1)}: 1 fix of a former version no longer applied: rows are loaded as their source has them"
     assert any(line.startswith(expected) for line in lines)
@@ -138,7 +138,7 @@ def test_a_row_is_accepted_from_the_ui_and_its_replay_is_requested_by_the_sensor
         assert request.partition_key == key(1)
         assert h.run(h.loads, partition=key(1), tags=request.tags).success
         assert list(replay_requests(h.table, h.lake)) == []
-        assert h.look().controls[key(1)].rejected == 0
+        assert h.look().records[key(1)].rejected == 0
         audit = h.lake.delta(audit_uri(h.lake))
         assert audit is not None
         [entry] = [row for row in audit.to_pyarrow_table().to_pylist() if row["action"] == "accept"]

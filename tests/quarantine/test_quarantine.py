@@ -56,7 +56,7 @@ def test_rejected_rows_are_counted_by_reason_and_are_open_until_superseded_or_di
             take_back(h.table, h.lake, "discard", entry.number, "once more")
         assert actions(h) == ["discard", "read", "undo"]
 
-        landed = h.look().controls[key(2)].landed_at
+        landed = h.look().records[key(2)].landed_at
         fresh = quarantine(h.look(landed + timedelta(days=13)))
         aged = quarantine(h.look(landed + timedelta(days=15)))
         assert "open_rows_too_old" not in fresh.metadata

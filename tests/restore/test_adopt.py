@@ -163,7 +163,7 @@ def test_the_table_is_the_fold_of_what_it_had_and_of_all_changes_and_killed_adop
 def pending(table: Loaded, base: Base) -> int:
     """The keys that a full fold of all windows and base rows would change."""
     load = context(table)
-    keys = [*load.log.controls(), *base.keys]
+    keys = [*load.log.records(), *base.keys]
     views = tuple(base_window(key) if key in base.keys else window_of(DAYS, key) for key in keys)
     at = load.read_view(views, "test", of_range=True)
     if isinstance(table.table.write, Overwrite):

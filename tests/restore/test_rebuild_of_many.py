@@ -43,7 +43,7 @@ def test_many_windows_take_one_plan_and_their_checkpoints_are_what_dagster_recor
     found = rebuild(context(table), wiped)  # its source raises when it is asked for anything
     assert (len(found.proven), found.refused, len(plans)) == (60, {}, 1)
     assert table.versions() == before
-    records = context(table).log.controls()
+    records = context(table).log.records()
     assert fingerprints_of(wiped, table.table.key) == {key: record.fingerprint for key, record in records.items()}
     assert wiped.get_materialized_partitions(table.table.key) == records.keys()
     last = wiped.get_latest_materialization_event(table.table.key)

@@ -90,8 +90,8 @@ def test_the_rows_of_a_file_that_is_gone_stay_and_it_is_named_with_its_source(
     right = table.rows()
     (landing / "full/2026-01-02.csv").unlink()
     write(landing / "changes/2026-01-02.json", '{"id": "b", "op": "d", "seq": 6}')
-    controls = ChangeLog(table.table, table.lake).controls()
-    landed = {key: control.as_position() for key, control in controls.items()}
+    records = ChangeLog(table.table, table.lake).records()
+    landed = {key: record.as_position() for key, record in records.items()}
     assert source.missing("items", days(3), landed) == {day(2): ["full: full/2026-01-02.csv"]}
     table.load(2)
     assert table.rows() == right == {("c", "2", 5)}

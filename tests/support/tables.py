@@ -96,7 +96,7 @@ class Loaded:
 
     def replay(self, report: LoadReport) -> LoadReport:
         """Load a window again that was checkpointed cleanly."""
-        checkpoint = Checkpoint(report.control.fingerprint, clean=True)
+        checkpoint = Checkpoint(report.record.fingerprint, clean=True)
         return load_window(self.context(), report.window, checkpoint=checkpoint)
 
     @property

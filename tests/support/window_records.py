@@ -31,7 +31,7 @@ def land(log: ChangeLog, fingerprints: Mapping[str, str], details: Mapping[str, 
     """
     if not fingerprints:
         return
-    control = {
+    record = {
         "summary": "", "code_version": log.table.code_version, "run_id": "", "landing": 1,
         "rows_read": 1, "rejected": 0, "replaced": 0, "landed_at": datetime.now(UTC),
     }  # fmt: skip
@@ -40,7 +40,7 @@ def land(log: ChangeLog, fingerprints: Mapping[str, str], details: Mapping[str, 
             {
                 "_window": key,
                 "_kind": CONTROL,
-                "_control": {**control, "fingerprint": fingerprint, "position": (details or {}).get(key, "{}")},
+                "_control": {**record, "fingerprint": fingerprint, "position": (details or {}).get(key, "{}")},
             }
             for key, fingerprint in fingerprints.items()
         ],

@@ -66,19 +66,19 @@ class PreviewedFirst(Loaded):
 
     def replay(self, report: LoadReport) -> LoadReport:
         """Preview, load once more, compare."""
-        return self.load(report.window.key, checkpoint=Checkpoint(report.control.fingerprint, clean=True))
+        return self.load(report.window.key, checkpoint=Checkpoint(report.record.fingerprint, clean=True))
 
 
 def numbers(report: LoadReport) -> dict[str, Any]:
     """Everything that a load reports, but for times, runs, sizes and versions."""
-    merged, control = report.merged, report.control
+    merged, record = report.merged, report.record
     return {
         "evidence": report.evidence,
         "merged": (merged.inserted, merged.updated, merged.deleted),
         "ingested": report.ingested,
         "committed": report.committed,
-        "record": (control.landing, control.fingerprint, control.rows_read, control.rejected, control.skipped),
-        "touched": (control.replaced, control.partitions, control.first_sequence),
+        "record": (record.landing, record.fingerprint, record.rows_read, record.rejected, record.skipped),
+        "touched": (record.replaced, record.partitions, record.first_sequence),
     }
 
 
@@ -103,7 +103,7 @@ def test_a_preview_reads_the_rows_that_it_has_staged_and_leaves_none_of_them_if_
         table.load(number)
     table.content[day(1)] = [item("a", "later", 3), item("c", "new", 1)]
     found = previewed(table, 1).report
-    assert (found.merged.inserted, found.merged.updated, found.control.replaced) == (1, 1, 1)
+    assert (found.merged.inserted, found.merged.updated, found.record.replaced) == (1, 1, 1)
     before, window = content_of(table.lake.root), window_of(table.table.partitions_def, day(1))
     with pytest.raises(KeyboardInterrupt), preview(spark, table.table, table.lake, window):
         raise KeyboardInterrupt

@@ -174,9 +174,7 @@ class Run:
         if self.case.write.compacts and self.loaded:
             left_alone = set(map(day, numbers))
             at_rest = {
-                key: control.fingerprint
-                for key, control in self.context.log.controls().items()
-                if key not in left_alone
+                key: record.fingerprint for key, record in self.context.log.records().items() if key not in left_alone
             }
             compact(self.context, now(), lambda _: at_rest)
             self.settled()
@@ -193,8 +191,8 @@ class Run:
             if edit <= names & edits.keys():
                 assign = ", ".join(f"{name} = {edits[name]}" for name in sorted(edit))
                 self.table.spark.sql(f"UPDATE {delta} SET {assign} WHERE pmod(hash({first}), 4) = {rest}").first()
-        for key, control in self.context.log.controls().items():
-            self.table.load(key, checkpoint=Checkpoint(control.fingerprint, clean=True), if_held="complete")
+        for key, record in self.context.log.records().items():
+            self.table.load(key, checkpoint=Checkpoint(record.fingerprint, clean=True), if_held="complete")
 
     def settled(self) -> None:
         """Plans made in full would change nothing."""

@@ -63,7 +63,7 @@ def test_a_load_reads_and_rewrites_only_the_buckets_of_its_keys(
     report = table.load(2)
     for file in others:
         Path(f"{file}.gone").rename(file)
-    assert report.control.partitions == [str(touched)]
+    assert report.record.partitions == [str(touched)]
     assert others < table.files()
     table.content[day(3)] = [item(KEYS[0], None, 3, "d"), *(item(key, "newer", 3) for key in KEYS[6:])]
     table.load(3)
@@ -77,10 +77,10 @@ def test_a_truncate_and_its_taking_back_concern_every_bucket(spark: SparkSession
     table.load(1)
     before = table.rows()
     table.content[day(2)] = [item(None, None, 2, "t"), item(KEYS[0], "new", 3)]
-    assert table.load(2).control.partitions is None
+    assert table.load(2).record.partitions is None
     assert table.rows("id", "value") == {(KEYS[0], "new")}
     table.content[day(2)] = []
-    assert table.load(2).control.partitions is None
+    assert table.load(2).record.partitions is None
     assert table.rows() == before
 
 
@@ -97,7 +97,7 @@ def test_a_window_that_brings_nothing_touches_no_bucket(spark: SparkSession, tmp
     table = make(spark, tmp_path, {day(1): [item("1", "a", 1)], day(2): []}, write=History(buckets=2))
     table.load(1)
     report = table.load(2)
-    assert (report.control.partitions, report.evidence.keys) == ([], 0)
+    assert (report.record.partitions, report.evidence.keys) == ([], 0)
     assert table.rows("id", "value") == {("1", "a")}
 
 

@@ -150,7 +150,7 @@ def test_late_changes_repair_their_neighbours_and_nothing_else(spark: SparkSessi
     table.content[day(2)], table.content[day(3)] = [], []
     table.load(2)
     taken_back = table.load(3)
-    assert taken_back.control.replaced == 1
+    assert taken_back.record.replaced == 1
     assert versions(table, "id", "value", "seq") == {
         other,
         ("k", "a", 10, 10, 17, False),

@@ -123,12 +123,12 @@ def test_what_comes_into_empty_partitions_is_written_without_a_merge(
 
 
 def test_a_few_changes_of_a_large_partition_are_merged() -> None:
-    control = WindowRecord(
+    record = WindowRecord(
         landing=1, fingerprint="", position="{}", summary="", run_id="", code_version="1", landed_at=datetime.now(UTC),
         rows_read=replace_where.LEAST_ROWS, rejected=0, replaced=0, partitions=[day(1)],
     )  # fmt: skip
     at = ReadView(
-        1, 1, "", 0, {day(2): control}, whole=False, of_range=False, by_place=True, table_bytes=1, near_bytes=1,
+        1, 1, "", 0, {day(2): record}, whole=False, of_range=False, by_place=True, table_bytes=1, near_bytes=1,
         log_bytes=1, sizes={day(2): 1}, windows_bytes=1, others_delete=False, empties=False, moves=False, newer=True,
         near_rows=20 * replace_where.LEAST_ROWS, feeds=False, near_files=None, window_files=None,
     )  # fmt: skip

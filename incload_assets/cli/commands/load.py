@@ -131,7 +131,7 @@ def _outdated(project: Project, table: Table) -> list[str]:
 
 def _replaced(project: Project, table: Table, keys: Sequence[str]) -> list[str]:
     """What a load of compacted partitions would remove for good, in a line; nothing if none is compacted."""
-    records = ChangeLog(table, project.lake).controls()
+    records = ChangeLog(table, project.lake).records()
     old = [key for key in keys if key in records and records[key].compacted_at is not None]
     count = sum(records[key].rows_read - records[key].rejected - records[key].removed for key in old)
     rows = f"their {several(count, 'change')} in the log will be gone where the source holds others now"

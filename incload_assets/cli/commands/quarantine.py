@@ -108,7 +108,7 @@ def export_rows(spark: SparkSession, table: Table, lake: Lake, path: Path) -> in
 
     Returns their number; the audit records who has read them.
     """
-    keys = [key for key, found in ChangeLog(table, lake).controls().items() if found.rejected]
+    keys = [key for key, found in ChangeLog(table, lake).records().items() if found.rejected]
     details = {"rows of": "quarantine", "file": path.name}
     record(lake, AuditEntry(action="read", table=table.name, partitions=sorted(keys), details=details))
     count = 0

@@ -126,7 +126,7 @@ def replay(
     with open_project(verbose=ctx.obj) as project:
         wanted, lake = project.table(table), project.lake
         refuse_unreplayable(wanted)
-        records, decided = ChangeLog(wanted, lake).controls(), decided_at(lake, wanted)
+        records, decided = ChangeLog(wanted, lake).records(), decided_at(lake, wanted)
         among = records if partitions is None else chosen(wanted, partitions)
         keys = [key for key in among if key in records and (records[key].rejected or key in decided)]
         if not keys:
@@ -159,7 +159,7 @@ def fill(
     with open_project(verbose=ctx.obj) as project:
         wanted, lake = project.table(table), project.lake
         refuse_unfillable(wanted)
-        found, records = windows_to_fill(wanted, lake), ChangeLog(wanted, lake).controls()
+        found, records = windows_to_fill(wanted, lake), ChangeLog(wanted, lake).records()
         among = [*records] if partitions is None else chosen(wanted, partitions)
         keys = [key for key in found if key in among]
         names = ", ".join(sorted({name for key in keys for name in found[key]}))

@@ -112,7 +112,7 @@ def replay_partitions(project: Project, table: Table, keys: Sequence[str], becau
     ordered = [window.key for window in known_windows(table.partitions_def, list(keys))]
 
     def rejected() -> int:
-        return sum(one.rejected for one in ChangeLog(table, project.lake).controls(only=ordered).values())
+        return sum(one.rejected for one in ChangeLog(table, project.lake).records(only=ordered).values())
 
     before, request = rejected(), Request(action="replay", because=because)
     failed = len(run_loads(project, table, ordered, request).failed)

@@ -62,8 +62,8 @@ def supervise(files: ServerFolder, service: Service, idle_seconds: float) -> Non
 
     Returns at once if another supervisor holds the lock. Problems are printed, because error messages refer to the log.
     """
-    told_to_stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: told_to_stop.set())
+    asked_to_stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: asked_to_stop.set())
     with exclusive(files.lock, _LOCK_SECONDS) as held:
         if not held:
             return
@@ -71,7 +71,7 @@ def supervise(files: ServerFolder, service: Service, idle_seconds: float) -> Non
         try:
             process, record = service.start()
             write_facts(files.record, asdict(record))
-            _watch(files, service, process, record, idle_seconds, told_to_stop)
+            _watch(files, service, process, record, idle_seconds, asked_to_stop)
         except ServerFailed as error:
             print(f"error: {error}", flush=True)
         finally:
@@ -100,10 +100,10 @@ def _watch(
     process: Process,
     record: Record,
     idle_seconds: float,
-    told_to_stop: threading.Event,
+    asked_to_stop: threading.Event,
 ) -> None:
     """Returns when the server should end."""
-    while not told_to_stop.wait(min(2.0, idle_seconds / 5)):
+    while not asked_to_stop.wait(min(2.0, idle_seconds / 5)):
         if process.poll() is not None:
             raise ServerFailed(f"the server ended with code {process.returncode}")
         try:

@@ -41,8 +41,8 @@ class Order:
 
 def serve(files: ServerFiles, order: Order) -> None:
     """Runs the server until it is idle or dead, or receives SIGTERM; returns at once if another one holds the lock."""
-    told_to_stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: told_to_stop.set())
+    asked_to_stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: asked_to_stop.set())
     with exclusive(files.lock, _LOCK_SECONDS) as held:
         if not held:
             return
@@ -53,7 +53,7 @@ def serve(files: ServerFiles, order: Order) -> None:
             server = Server(_port(session), os.getpid(), jvm.pid, order.token, order.configuration)
             files.write(server)
             _compile_in_idle_time(jvm.pid)
-            _watch(files, server, session, jvm, order.idle_seconds, told_to_stop)
+            _watch(files, server, session, jvm, order.idle_seconds, asked_to_stop)
         finally:
             files.record.unlink(missing_ok=True)
             if jvm is not None:
@@ -94,11 +94,11 @@ def _watch(
     session: Any,
     jvm: "subprocess.Popen[bytes]",
     idle_seconds: float,
-    told_to_stop: threading.Event,
+    asked_to_stop: threading.Event,
 ) -> None:
     """Returns when the server should end."""
     last_used = time.time()
-    while not told_to_stop.wait(min(2.0, idle_seconds / 5)):
+    while not asked_to_stop.wait(min(2.0, idle_seconds / 5)):
         listens = server.listens()
         if not listens:
             with suppress(subprocess.TimeoutExpired):  # a killed process loses its sockets shortly before it is gone

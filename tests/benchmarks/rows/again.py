@@ -124,7 +124,7 @@ def _compared(
         change(batch.file, [json.loads(line) for line in batch.file.read_text().splitlines()])
 
     def load_again(number: int) -> None:
-        known = Checkpoint(loads.reports[number].control.fingerprint, clean=True)
+        known = Checkpoint(loads.reports[number].record.fingerprint, clean=True)
         loads.reports[number] = loads.table.load(loads.batches[number].window, checkpoint=known)
 
     rounds = bench.rounds(small=small)

@@ -101,7 +101,7 @@ def test_a_file_with_its_header_alone_or_with_nothing_has_no_rows(
     spark: SparkSession, landing: Path, tmp_path: Path, content: bytes
 ) -> None:
     write(landing / FOLDER / "a.csv", content)
-    assert pairs(spark, tmp_path / "lake").load(1).control.rows_read == 0
+    assert pairs(spark, tmp_path / "lake").load(1).record.rows_read == 0
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_a_path_can_be_in_utc_all_the_same(landing: Path) -> None:
 
 def test_each_day_is_loaded_with_the_file_of_its_name(a_table: Declare) -> None:
     table = a_table(LOCAL)
-    assert [control.summary for control in (table.load("2026-03-26").control, table.load("2026-03-29").control)] == [
+    assert [record.summary for record in (table.load("2026-03-26").record, table.load("2026-03-29").record)] == [
         "1 file, 37 B"
     ] * 2
     assert table.rows("id") == {("2026-03-26",), ("2026-03-29",)}
@@ -171,14 +171,14 @@ def test_files_that_a_new_path_does_not_know_are_gone_and_their_rows_stay(a_tabl
     moved = a_table(Files("{landing}/things/{window:%Y-%m-%d}.csv"))
     assert moved.load("2026-03-27").evidence.keys == 1
     assert moved.rows("id") == {("2026-03-26",), ("2026-03-27",)}
-    assert moved.load("2026-03-26").control.summary == "1 file, 37 B, 1 more no longer at the source"
+    assert moved.load("2026-03-26").record.summary == "1 file, 37 B, 1 more no longer at the source"
 
 
 def test_a_table_in_utc_reads_its_path_as_it_always_did(a_table: Declare) -> None:
     utc = dg.DailyPartitionsDefinition("2026-03-20", end_date="2026-04-03")
     first = a_table(IN_UTC, partitions_def=utc)
-    fingerprint = first.load("2026-03-26").control.fingerprint
-    assert a_table(LOCAL, partitions_def=utc).load("2026-03-26").control.fingerprint == fingerprint
+    fingerprint = first.load("2026-03-26").record.fingerprint
+    assert a_table(LOCAL, partitions_def=utc).load("2026-03-26").record.fingerprint == fingerprint
     assert first.rows("id") == {("2026-03-26",)}
 
 

@@ -107,7 +107,7 @@ def test_one_stray_message_goes_to_quarantine(
     kafka.send(topic, [(0, None, json.dumps({"id": f"{number}"}), ms(1)) for number in range(9)])
     kafka.send(topic, [(0, None, AVRO, ms(1))])
     orders = table(spark, tmp_path, Kafka("shop", topic))
-    assert orders.load(1).control.rejected == 1
+    assert orders.load(1).record.rejected == 1
     kafka.send(topic, [(0, None, "{", ms(2))])
     with pytest.raises(ContractViolation, match="not valid JSON"):
         orders.load(2)

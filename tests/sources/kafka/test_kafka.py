@@ -468,12 +468,12 @@ def test_a_table_is_loaded_window_by_window_in_any_order(
     third = orders.load(3)
     clock(2.6)
     kafka.send(topic, [message(2.55, key="d", value="2")])
-    again = orders.load(3, checkpoint=Checkpoint(third.control.fingerprint, clean=True))
+    again = orders.load(3, checkpoint=Checkpoint(third.record.fingerprint, clean=True))
     assert orders.rows() == {("a", "2", None, 3), ("c", "2", None, 6), ("d", "2", None, 7)}
-    assert (second.control.rows_read, third.control.rows_read, again.control.rows_read) == (3, 1, 2)
+    assert (second.record.rows_read, third.record.rows_read, again.record.rows_read) == (3, 1, 2)
     clock(5)
     nothing = orders.load(4)
-    assert (nothing.control.rows_read, nothing.control.summary) == (0, "0 offsets in 0 topic partitions")
+    assert (nothing.record.rows_read, nothing.record.summary) == (0, "0 offsets in 0 topic partitions")
 
 
 def test_a_window_that_has_expired_fails_and_one_that_was_landed_loads_without_the_topic(

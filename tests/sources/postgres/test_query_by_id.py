@@ -131,11 +131,11 @@ def test_a_number_that_a_long_transaction_commits_late_is_found_in_its_window(
     with shop.connect() as writer:
         writer.execute(put("late", "a", 1, None))
         shop.run(*add("early"))
-        states = [items.load(1).control.as_position()]
+        states = [items.load(1).record.as_position()]
         shop.run(*add("next day"))
         clock.now = at("2026-01-03 00:00")
         assert items.rows("id") == {("early",)}
-    states.append(items.load(1).control.as_position())
+    states.append(items.load(1).record.as_position())
     items.load(2)
     assert items.rows("id") == {("early",), ("late",), ("next day",)}
     assert [(p.detail["state"], p.detail["rows"]) for p in states] == [("waiting", 1), ("closed", 2)]
@@ -240,7 +240,7 @@ def test_random_inserts_by_parallel_transactions_are_all_loaded(
         writer.commit()
         writer.close()
     for number in (1, 2):
-        if not SOURCE.settled(items.load(number).control.as_position()):
+        if not SOURCE.settled(items.load(number).record.as_position()):
             raise AssertionError(f"window {number} is not complete although no transaction is left")
     clock.now = window(3).end
     items.load(3)

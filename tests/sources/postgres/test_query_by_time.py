@@ -217,16 +217,16 @@ def test_a_row_that_a_long_transaction_commits_late_is_found(spark: SparkSession
     shop.put("early", "a", 1, "2026-01-01 10:00")
     with shop.connect() as writer:
         writer.execute("SELECT 1")  # nothing written yet
-        positions = [items.load(1).control.as_position()]
+        positions = [items.load(1).record.as_position()]
         source = replace(SOURCE, lag=lag_until(1, after=0))
         items = replace(items, table=replace(items.table, source=source))  # time went by
-        positions.append(items.load(1).control.as_position())
+        positions.append(items.load(1).record.as_position())
         writer.execute(put("late", "b", 1, "2026-01-01 11:00"))
-        positions.append(items.load(1).control.as_position())
+        positions.append(items.load(1).record.as_position())
         assert items.rows() == {("early", "a", 1)}
     asked = look(source, window(1), ingested={day(1): positions[-1]})[day(1)]
     assert asked.fingerprint != positions[-1].fingerprint  # a sensor asks for one more load
-    positions.append(items.load(1).control.as_position())
+    positions.append(items.load(1).record.as_position())
     assert items.rows() == {("early", "a", 1), ("late", "b", 1)}
     assert [p.detail["state"] for p in positions] == ["open", "waiting", "waiting", "closed"]
     assert [source.settled(p) for p in positions] == [False, False, False, True]
@@ -311,7 +311,7 @@ def test_a_server_killed_amid_a_read_is_a_transient_error_and_nothing_is_half_ap
         assert caught.value.transient and server.password not in str(caught.value)
         assert items.log("upsert", "id") == []
         server.start()
-        assert items.load(1).control.rows_read == 1000
+        assert items.load(1).record.rows_read == 1000
 
 
 def test_connections_can_only_read(shop: Shop) -> None:
