@@ -14,7 +14,7 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.checks.with_loads import check_after_range
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
-from incload_assets.load.error_translation import told, unforeseen
+from incload_assets.load.error_translation import translated, unforeseen
 from incload_assets.load.fill import fill_window
 from incload_assets.load.hold import after_failed_reconciliation
 from incload_assets.load.load import IfHeld, LoadReport, load_window
@@ -195,7 +195,7 @@ def _translated(context: dg.AssetExecutionContext, table: Table, doing: str, err
     """The translated error for messages; the stack of an unforeseen error is logged."""
     if unforeseen(error):
         context.log.error(f"{doing}: raised", exc_info=error)
-    return told(error, doing, table, context.resources.lake)
+    return translated(error, doing, table, context.resources.lake)
 
 
 def _time_left(start: float, number: int, keys: Sequence[str]) -> str:

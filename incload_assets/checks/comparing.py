@@ -17,7 +17,7 @@ from incload_assets.checks.source_comparison import (
     table_evidence,
 )
 from incload_assets.declaration.window import Window
-from incload_assets.load.error_translation import told
+from incload_assets.load.error_translation import translated
 from incload_assets.load.reconcile import Evidence, unsigned
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.wording import several
@@ -95,7 +95,7 @@ def compare(spark: SparkSession, look: Observation, window: Window) -> Compared:
             at_source = held.enter_context(source_rows(spark, table, look.lake, window, position))
             source = content_of(at_source)
         except (IncrementalLoadError, PySparkException) as error:
-            why = told(error, f"{table.name} {window.key}", table, look.lake)
+            why = translated(error, f"{table.name} {window.key}", table, look.lake)
             transient = isinstance(why, IncrementalLoadError) and why.transient
             return replace(compared, trouble=str(why), transient=transient)
         ingested = log_content(spark, table, log, version, window, position, at_source)

@@ -6,7 +6,7 @@ from typing import TypeVar
 import dagster as dg
 
 from incload_assets.declaration.table import Table
-from incload_assets.load.error_translation import told, unforeseen
+from incload_assets.load.error_translation import translated, unforeseen
 from incload_assets.platform.lake import Lake
 
 Found = TypeVar("Found")
@@ -26,7 +26,7 @@ class Evaluations:
             return evaluate()
         except Exception as error:
             doing = f"{self.table.name}: check{'s' * (len(names) > 1)} {', '.join(names)}"
-            reason = str(told(error, doing, self.table, self.lake))
+            reason = str(translated(error, doing, self.table, self.lake))
             self.log.error(reason, exc_info=unforeseen(error))
             self.reasons |= dict.fromkeys(names, reason)
             return None

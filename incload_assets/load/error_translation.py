@@ -16,7 +16,7 @@ from incload_assets.platform.lake import Lake
 from incload_assets.platform.unreadable import unreadable
 
 
-def told(error: BaseException, doing: str, table: Table, lake: Lake) -> BaseException:
+def translated(error: BaseException, doing: str, table: Table, lake: Lake) -> BaseException:
     """The error of this project for an error.
 
     Spark's own errors become one line, with values hidden if the table has personal columns, because Spark quotes the

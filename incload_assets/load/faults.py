@@ -9,7 +9,7 @@ from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
 
 from incload_assets.declaration.table import Table
-from incload_assets.load.error_translation import told, unforeseen
+from incload_assets.load.error_translation import translated, unforeseen
 from incload_assets.platform.errors import IncrementalLoadError, LakeUnreadable
 from incload_assets.platform.lake import AUDIT_FOLDER, DECISIONS_FOLDER, Lake
 from incload_assets.platform.unreadable import described
@@ -104,7 +104,7 @@ def of_table(table: Table, lake: Lake, kinds: tuple[type[Exception], ...] = OF_A
     try:
         yield
     except kinds as error:
-        known = told(error, table.name, table, lake)
+        known = translated(error, table.name, table, lake)
         if isinstance(known, IncrementalLoadError) and not known.problem.startswith(table.name):
             known = type(known)(f"{table.name}: {known.problem}", rule=known.rule, remedy=known.remedy)
         raise known from (None if isinstance(error, OF_A_TABLE) else unforeseen(error))

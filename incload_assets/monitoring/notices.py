@@ -31,7 +31,7 @@ class Seen:
 
 
 @dataclass
-class Told:
+class Notified:
     """The states that were seen and reported so far, kept as the cursor of the sensor.
 
     Args:
@@ -45,7 +45,7 @@ class Told:
     waiting: dict[str, list[dict[str, str]]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, cursor: str | None) -> "Told":
+    def of(cls, cursor: str | None) -> "Notified":
         """The content of a cursor; nothing if a person has set it to anything else."""
         try:
             return cls(**json.loads(cursor or "{}"))

@@ -13,7 +13,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.monitoring.channels import Notice, Send, described
 from incload_assets.monitoring.facts import Watch, backfills, checks_now, watches
-from incload_assets.monitoring.notices import Seen, Told
+from incload_assets.monitoring.notices import Notified, Seen
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.page_addresses import address_of
 from incload_assets.platform.wording import several
@@ -41,7 +41,7 @@ def notify_sensor(tables: Sequence[Table], channels: Mapping[str, Send], dashboa
         required_resource_keys={"lake"},
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-        told, at = Told.of(context.cursor), now()
+        told, at = Notified.of(context.cursor), now()
         seen = _seen(context.instance, context.resources.lake, told_about, dashboard)
         told.keep(told.changes(seen, at), channels)
         parts, open_tables = [], {one.table for one in seen}

@@ -11,7 +11,7 @@ from incload_assets.declaration.layout import laid_out_by
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.load.detection import detect
-from incload_assets.load.error_translation import told
+from incload_assets.load.error_translation import translated
 from incload_assets.load.pending import pending_windows
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.lake import LOADS_FOLDER, Lake
@@ -71,7 +71,7 @@ def plan_loads(
             with look as found:
                 windows.append(window_plan(found, every, values=values))
         except Exception as error:
-            windows.append(WindowPlan(key, error=str(told(error, f"{table.name} {key}", table, lake))))
+            windows.append(WindowPlan(key, error=str(translated(error, f"{table.name} {key}", table, lake))))
         done(number)
     return Plan(table.name, table.code_version, now(), windows, pace_of(instance, table, lake))
 

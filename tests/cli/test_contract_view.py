@@ -2,7 +2,7 @@
 
 import pytest
 
-from incload_assets.cli.support.contract_view import Line, exit_code, told
+from incload_assets.cli.support.contract_view import Line, exit_code, worded
 from incload_assets.contract.adaptation import ADDED, KEYS, SPELLING, Difference
 from incload_assets.contract.differences import SEQUENCE
 
@@ -19,7 +19,7 @@ def test_the_exit_code_is_one_only_if_something_stops_loads(lines: list[Line], c
 
 
 def test_a_line_has_table_column_was_and_now_and_the_rule_and_remedy_of_what_stops() -> None:
-    stops, validated, goes_on, count = told([VALIDATED, GOES_ON, STOPS], 2)
+    stops, validated, goes_on, count = worded([VALIDATED, GOES_ON, STOPS], 2)
     assert stops == (
         "[red]stops[/]  orders.id (table and log): spelling changed by case, was id, now ID. "
         "Rule: Delta does not distinguish names that differ only by case, so no column can be renamed this way. "
@@ -32,7 +32,7 @@ def test_a_line_has_table_column_was_and_now_and_the_rule_and_remedy_of_what_sto
 
 
 def test_brackets_of_values_are_no_markup() -> None:
-    [line, _] = told([Line("orders", Difference(KEYS, "", "[red]", "x"))], 1)
+    [line, _] = worded([Line("orders", Difference(KEYS, "", "[red]", "x"))], 1)
     assert r"was \[red], now x" in line
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from incload_assets.cli.support.slo_view import told
+from incload_assets.cli.support.slo_view import worded
 from incload_assets.history.load_row import LoadRow
 from incload_assets.history.loads_table import LoadsTable
 from incload_assets.platform.lake import Lake
@@ -99,4 +99,4 @@ def test_a_table_that_is_not_there_is_refused_with_the_names_of_those_that_are(c
     ],
 )
 def test_numbers_are_short_and_have_their_unit(value: float | None, unit: str, text: str) -> None:
-    assert told(value, unit) == text  # type: ignore[arg-type]
+    assert worded(value, unit) == text  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 
 from incload_assets.cli.support import screen
-from incload_assets.cli.support.contract_view import Line, exit_code, print_contract, told
+from incload_assets.cli.support.contract_view import Line, exit_code, print_contract, worded
 from incload_assets.cli.support.contracts_before import contracts_before
 from incload_assets.cli.support.options import AsJson, TableName, TableNames
 from incload_assets.cli.support.project import Project, open_project
@@ -116,7 +116,7 @@ def diff(
     if as_json:
         screen.print_json(plain, ensure_ascii=False)
     else:
-        for text in told(lines, len(names)):
+        for text in worded(lines, len(names)):
             screen.say(text)
         for name, found in replayed.items():
             for text in found.lines(name):

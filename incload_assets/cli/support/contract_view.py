@@ -43,8 +43,8 @@ class Line:
         kind, found = self.found.kind, self.found
         where = ".".join(filter(None, [self.table, found.column])) + (f" ({self.place})" if self.place else "")
         values = [f"{name} {value}" for name, value in (("was", found.was), ("now", found.now)) if value is not None]
-        told = ", ".join([f"{where}: {kind.name}", *values])
-        sentences = [told, f"Rule: {kind.rule}" if found.stops else kind.then]
+        worded = ", ".join([f"{where}: {kind.name}", *values])
+        sentences = [worded, f"Rule: {kind.rule}" if found.stops else kind.then]
         if remedy := found.remedy(self.table):
             sentences.append(f"Remedy: {remedy}")
         return f"[{_COLOURS[kind.outcome]}]{kind.outcome}[/]  {escape('. '.join(sentences))}."
@@ -57,7 +57,7 @@ def exit_code(lines: Sequence[Line]) -> int:
     return 2 if lines else 0
 
 
-def told(lines: Sequence[Line], tables: int) -> Iterator[str]:
+def worded(lines: Sequence[Line], tables: int) -> Iterator[str]:
     """The lines for people, those that stop loads first, and their number."""
     ordered = sorted(lines, key=lambda line: not line.found.stops)
     yield from (line.as_text() for line in ordered)
@@ -92,5 +92,5 @@ def print_contract(name: str, contract: TableContract) -> None:
         "unique": contract.unique,
         "partitioned by": contract.stored.partitioned_by,
     }
-    told = [f"{what} {', '.join(columns)}" for what, columns in rows.items() if columns]
-    screen.say(escape("; ".join([*told, f"write {contract.write}"])) + "\n")
+    worded = [f"{what} {', '.join(columns)}" for what, columns in rows.items() if columns]
+    screen.say(escape("; ".join([*worded, f"write {contract.write}"])) + "\n")

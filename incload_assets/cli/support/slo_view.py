@@ -35,10 +35,10 @@ def overview(found: Iterable[tuple[Table, Sequence[Sli]]]) -> Grid:
             table.name,
             _coloured(f"{sum(known)} of {len(known)}", all(known)) if known else UNKNOWN,
             *(
-                _coloured(told(by_name[name].value, by_name[name].unit), by_name[name].met)
+                _coloured(worded(by_name[name].value, by_name[name].unit), by_name[name].met)
                 for name in _COLUMNS.values()
             ),
-            told(min((sli.budget for sli in slis if sli.budget is not None), default=None), "share"),
+            worded(min((sli.budget for sli in slis if sli.budget is not None), default=None), "share"),
         )
     return grid
 
@@ -52,14 +52,14 @@ def details(table: Table, slis: Iterable[Sli]) -> Grid:
         bound = "" if sli.target is None else "≥ " if sli.at_least else "≤ "
         grid.add_row(
             sli.name,
-            told(sli.value, sli.unit),
-            f"{bound}{told(sli.target, sli.unit)}" if sli.target is not None else "",
+            worded(sli.value, sli.unit),
+            f"{bound}{worded(sli.target, sli.unit)}" if sli.target is not None else "",
             _met(sli),
-            told(sli.budget, "share") if sli.budget is not None else "",
+            worded(sli.budget, "share") if sli.budget is not None else "",
             _trend(sli),
         )
         for name, number in sorted(sli.parts.items()):
-            grid.add_row(f"  {name}", told(number, sli.unit), "", "", "", "")
+            grid.add_row(f"  {name}", worded(number, sli.unit), "", "", "", "")
     return grid
 
 
@@ -86,11 +86,11 @@ def as_data(table: Table, slis: Iterable[Sli], at: datetime) -> dict[str, Any]:
     }
 
 
-def told(value: float | None, unit: Unit) -> str:
+def worded(value: float | None, unit: Unit) -> str:
     """A number with its unit, short.
 
     Example:
-        >>> told(86400, "seconds"), told(0.9677, "share"), told(1_100_000_000, "bytes"), told(None, "rows")
+        >>> worded(86400, "seconds"), worded(0.9677, "share"), worded(1_100_000_000, "bytes"), worded(None, "rows")
         ('1 d', '96.8 %', '1.1 GB', '-')
     """
     return UNKNOWN if value is None else _TOLD.get(unit, _count)(value)
@@ -108,7 +108,7 @@ def _trend(sli: Sli) -> str:
         return UNKNOWN
     if abs(trend) < 1e-9:
         return "="
-    return f"{'+' if trend > 0 else '−'}{told(abs(trend), sli.unit)}"
+    return f"{'+' if trend > 0 else '−'}{worded(abs(trend), sli.unit)}"
 
 
 def _coloured(text: str, met: bool | None) -> str:
