@@ -23,8 +23,8 @@ class FileColumns:
     def check(self, place: str, found: Collection[str]) -> None:
         """Refuses a file that lacks required columns; ``place`` is the file, or its header, for the message.
 
-        The message does not show the file's names, except names that differ from a column only in case: if the first
-        line is not a header, its names are values.
+        The message shows only names that differ from a column in case alone: if the first line is not a header, its
+        names are values.
         """
         lacking = [name for name in self.known if name not in found]
         if not lacking:

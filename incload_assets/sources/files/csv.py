@@ -120,8 +120,7 @@ def _read_group(
 def csv_payloads(kept: DataFrame, fields: Sequence[str], *more: Column, leave_out: Sequence[str] = ()) -> DataFrame:
     """Records of kept payloads (JSON objects of texts, as CSV files have them), by the names of the header.
 
-    ``fields`` names members of ``_raw``, ``more`` are columns computed from ``kept``, and ``leave_out`` are members of
-    payloads that are no fields of the record.
+    ``more`` are columns computed from ``kept``, ``leave_out`` are members of payloads that are no fields of the record.
     """
     values, nothing = F.col("__values"), F.lit(None).cast("string")
     others = F.map_filter(values, lambda name, _: ~name.isin([*fields, *leave_out]))

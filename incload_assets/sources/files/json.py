@@ -41,7 +41,7 @@ def read_json(
 ) -> list[Records]:
     """The lines of the files as records, with all fields as strings; blank lines are ignored.
 
-    ``fields`` names members of ``_raw``; ``size`` is that of the files together, in bytes, or 0 if they are small.
+    ``size`` is the total in bytes, or 0 if the files are small.
     """
     if not paths:
         return []
@@ -71,10 +71,6 @@ def json_records(texts: DataFrame, fields: Sequence[str], *keep: str) -> DataFra
             bigint, row: bigint>).
         fields: Names of the members of ``_raw``, all strings.
         keep: Other columns of ``texts`` to pass on, for example ``_window``.
-
-    Example:
-        >>> where = "named_struct('file', topic, 'block', bigint(partition), 'row', offset) AS _source"
-        >>> json_records(messages.selectExpr("string(value)", where), ["id", "name"])  # doctest: +SKIP
     """
     text, json = F.col("value"), F.col("__json")
     record = F.when(is_single(json), F.try_variant_get(json, "$[0]", "map<string,variant>"))

@@ -1,6 +1,6 @@
-"""Reader of Parquet files with their own types.
+"""Reader of Parquet files with their own types, grouped by the schema in their footers.
 
-Spark uses the schema of one file for all files of a read, so files are grouped by the schema in their footers.
+Spark uses the schema of one file for all files of a read.
 """
 
 import io

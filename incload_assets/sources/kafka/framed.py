@@ -59,7 +59,7 @@ def refuse_framed(
 ) -> None:
     """Refuses a window if the reason why most messages were rejected is one of :data:`FRAMED`.
 
-    ``first`` is the place of the first one, with the topic partition at its end, and its offset.
+    ``first`` is the place of the first one: a text that ends in the topic partition, and the offset.
     """
     if reason not in FRAMED:
         return
