@@ -18,11 +18,9 @@ _ROW = "_row_id"
 
 
 def marked_accepted(extracted: DataFrame, accepted: Collection[str]) -> DataFrame:
-    """Records with the column ``_accepted``, if there are accepted ones.
+    """The extracted records, with the column ``_accepted`` if there are accepted ones.
 
-    Args:
-        extracted: Records as a source's ``extract`` returns them, and ``_window``.
-        accepted: The identifiers of the accepted rows of their windows.
+    ``accepted`` has the identifiers of the accepted rows of their windows.
     """
     if not accepted:
         return extracted
