@@ -28,7 +28,7 @@ def known(raw: Raw, raw_types: Mapping[str, T.DataType], table: Table) -> Raw:
 
 
 def told_by_record(extracted: DataFrame, raw: Raw, raw_types: Mapping[str, T.DataType], table: Table) -> list[Column]:
-    """Columns that pass the function: the record's fields ``_named``, and ``_unavailable`` ones, without a value."""
+    """Columns for the function to carry: ``_named``, the record's fields; ``_unavailable``, fields without a value."""
     unavailable = [
         F.when(_is_marked(name, raw, raw_types, table), F.lit(name)) for name in table.columns if name in raw_types
     ]
