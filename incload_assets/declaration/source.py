@@ -277,10 +277,7 @@ class Source(ABC):
     def extract_windows(
         self, spark: SparkSession, table_name: str, positions: Mapping[str, Position], fields: Sequence[str]
     ) -> DataFrame:
-        """The rows of several windows, at least one, with their partition keys in a column ``_window``.
-
-        Everything else is as for :meth:`extract`.
-        """
+        """The rows of one or more windows, as by :meth:`extract`, with their partition keys in a column ``_window``."""
         frames = [
             self.extract(spark, table_name, position, fields).withColumn("_window", F.lit(key))
             for key, position in positions.items()

@@ -18,10 +18,7 @@ _ROW = "_row_id"
 
 
 def marked_accepted(extracted: DataFrame, accepted: Collection[str]) -> DataFrame:
-    """The extracted records, with the column ``_accepted`` if there are accepted ones.
-
-    ``accepted`` has the identifiers of the accepted rows of their windows.
-    """
+    """The records, with the column ``_accepted`` if ``accepted`` has identifiers of accepted rows of their windows."""
     if not accepted:
         return extracted
     ids = extracted.sparkSession.createDataFrame([(row,) for row in accepted], f"{_ROW} string")

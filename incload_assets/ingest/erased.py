@@ -51,10 +51,7 @@ def subject_of(table: Table) -> Found:
 
 
 def marked_erased(rows: DataFrame, table: Table, deny: DenyList, *, rejected: Column | None = None) -> DataFrame:
-    """The rows with ``_is_erased``: whether the subject is in the deny list.
-
-    ``rejected`` selects rows in which the words of ``_payload`` count, too; None: none.
-    """
+    """The rows with ``_is_erased``, by their subjects; for ``rejected`` ones by the words of ``_payload``, too."""
     if not deny:
         return rows.withColumn(IS_ERASED, F.lit(False))
     spark = rows.sparkSession

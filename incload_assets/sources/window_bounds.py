@@ -2,8 +2,7 @@
 
 A *window bound* at an instant is the place (an id, or an offset per topic partition) up to which all records belong to
 windows that end at or before the instant. Each window reads from one bound to the next. All processes use the same
-bounds once they are written, so the windows cover the source without gaps or overlaps, in whatever order they are
-loaded.
+bounds, so the windows cover the source without gaps or overlaps, in whatever order they are loaded.
 """
 
 import json

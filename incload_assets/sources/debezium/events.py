@@ -46,10 +46,9 @@ class Reading:
 
 
 def table_rows(events: DataFrame, fields: Sequence[str], reading: Reading, *keep: str) -> DataFrame:
-    """The rows of a table, one per event, with the columns of ``Source.extract``.
+    """The rows of a table, one per event, with the columns of ``Source.extract``; ``keep`` are fields to pass on.
 
-    ``fields`` names members of ``_raw``: columns of the table, ``PSEUDO_FIELDS``, or of ``keep``, fields of the events'
-    source to pass on.
+    ``fields`` names members of ``_raw``: columns of the table, ``PSEUDO_FIELDS``, or of ``keep``.
     """
     others = [name for name in events.columns if name.startswith("_") and name not in ("_raw", PRESENT, SKIPPED)]
     # an object without an envelope may be a heartbeat; otherwise it gets another fault below

@@ -31,7 +31,7 @@ def by_window(
     ingested: Mapping[str, Position],
     first: datetime | None,
 ) -> dict[str, list[Listed]]:
-    """The finished files that match the template, by the partition key of their window, if it is requested.
+    """The finished files that match, by the partition key of their window if requested; see the module.
 
     Files older than ``first``, the start of the table's first window, belong to that window; None: to no window.
     """

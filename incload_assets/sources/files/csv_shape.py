@@ -56,8 +56,8 @@ def shapes_of(
 ) -> dict[str, Shape]:
     """The shape of each file; files without a header (nothing but blank lines) are left out.
 
-    Reads 64 kB of a file, or more if the header is longer. Refuses a header that cannot be decoded or decompressed,
-    lacks columns, has a name twice or a quote that is never closed.
+    Reads 64 kB, or more if the header is longer. Refuses a header that cannot be decoded or decompressed, lacks
+    columns, has a name twice or an open quote.
     """
     with ThreadPoolExecutor(16) as readers:
         shapes = readers.map(lambda path: _shape_of(table_name, template, path, options), paths)
@@ -109,10 +109,7 @@ def _shape_of(table_name: str, template: Template, path: str, options: CsvOption
 
 
 def _finds_line_ends(table_name: str, key: str, begun: str) -> bool:
-    """Whether Spark must detect the line ending, from the blank lines and the header at its start.
-
-    Refuses files in which Spark would detect a wrong one, because it only uses the first line break.
-    """
+    """Whether Spark must detect the line ending; refuses files in which its first line break would mislead it."""
     blank = begun[: len(begun) - len(begun.lstrip("\r\n"))]
     if not begun.endswith("\r") and "\r" not in blank:
         return False

@@ -27,7 +27,7 @@ _SINGLE_SCANS = 8
 class Listed:
     """A file as listed: full path, bytes, modification time in the store (aware, UTC).
 
-    ``etag`` is the store's own identifier of the content; None for local files, whose content is hashed when needed.
+    ``etag`` is the store's identifier of the content; None for local files, whose content is hashed when needed.
     """
 
     path: str

@@ -1,8 +1,7 @@
 """Tables of the lake as the source of derived tables, which follow every change upstream, whatever made it.
 
 A window's position is the set of data files that hold its rows upstream, see :mod:`.delta_files`. So no change data
-feed needs to be enabled, kept or read, or can have been vacuumed. Spark reads the rows at the versions of the
-detection.
+feed needs to be enabled, kept or read, or can have been vacuumed. Spark reads the detected versions.
 """
 
 from collections.abc import Callable, Mapping, Sequence
