@@ -1,8 +1,6 @@
-"""Marks records that people accepted although they break checks of the contract.
+"""Marks records that people accepted although they break checks of the contract, wherever rows are validated.
 
-The mark is set between extraction and validation, wherever rows are validated: at a load, a replay, a plan, and a
-comparison with the source. So an accepted row stays in the table when its window is loaded again, as long as the source
-has the same record.
+So an accepted row stays in the table when its window is loaded again, as long as the source has the same record.
 """
 
 from collections.abc import Collection

@@ -3,9 +3,9 @@
 An entry is appended to the Delta table ``_audit`` under a fence that holds the number of the last entry: of two people
 who act at once one writes after the other, and an entry that was edited, removed or added shows.
 
-At the end of their lifetime entries are removed from the beginning of the chain. First an entry ``expire``, the anchor,
-is appended, with number and hash of the last one to be removed. Then the entries up to it are removed; if that is
-interrupted, the next removal completes it. The chain begins with entry 1, or with the one that follows an anchor's.
+Old entries are removed from the beginning of the chain, after an entry ``expire``, the anchor, was appended with number
+and hash of the last one to be removed. The next removal completes one that was interrupted. The chain begins with entry
+1, or with the one that follows an anchor's.
 """
 
 import getpass
