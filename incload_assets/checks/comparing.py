@@ -27,15 +27,12 @@ LOOKS = 3
 
 @dataclass(frozen=True)
 class Compared:
-    """The result of comparing one window.
+    """The result of comparing one window: ``source`` and ``log`` have the contents, None if not compared.
 
-    Args:
-        drifted: Whether the source's position is no longer the ingested one.
-        code_changed: Whether another version of the code validated the log's rows; they are not compared then.
-        removed: How many changes a compaction has removed from the log; if any, the log is not compared.
-        source, log: Content of both sides; None if not compared.
-        evidence: Comparison of the keys in table and log; None if there is no table.
-        trouble: Why the source could not be read again; if ``transient``, it may succeed a little later.
+    ``drifted``: the source's position is no longer the ingested one. ``code_changed``: another version of the code
+    validated the log's rows, or ``removed``: that many changes are compacted away; then the log is not compared.
+    ``evidence`` compares the keys in table and log; None without a table. ``trouble`` says why the source could not be
+    read again; if ``transient``, it may succeed a little later.
     """
 
     window: Window

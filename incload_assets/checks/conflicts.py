@@ -1,7 +1,7 @@
 """The check ``conflicts``: sources of one table that contradict each other.
 
-The table has what the source with the higher priority says, as declared. But the owners of the sources should learn of
-the contradiction, and only the log still has the rows of both.
+The table has what the source with the higher priority says. But the owners of the sources should learn of the
+contradiction, and only the log still has the rows of both.
 """
 
 import dagster as dg

@@ -12,8 +12,7 @@ FOUND, REPAIR = "found", "repair"
 """Metadata of a reconciliation: all its findings, and the partition keys that a load can repair."""
 
 PENDING, DIFFERING, UNREADABLE, UNAVAILABLE = "pending", "differing", "unreadable", "unavailable"
-"""Found by comparing rows: keys that the table lacks, rows that differ at the source, a window that the source cannot
-return, and one that it could not return at that moment."""
+"""Found by comparing rows: keys that the table lacks, rows that differ, a source that refuses, or does not answer."""
 DRIFTED, UNSEEN = "drifted", "unseen"
 """Found by comparing positions: a window that changed at the source, or a source that could not be checked at all."""
 MENDED, CAUGHT_UP = "mended", "caught_up"

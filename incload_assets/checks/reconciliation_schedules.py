@@ -47,7 +47,7 @@ def reconciliation_schedules(tables: Iterable[Table], job: UnresolvedAssetJobDef
 def run_requests(
     depth: Depth, tables: Iterable[Table], lake: Lake, tick: str, hear: Callable[..., object] = unheard
 ) -> Iterator[dg.RunRequest]:
-    """The runs of one tick: newest windows first, each run of one table. The same tick requests no run twice.
+    """The runs of one tick, each of one table, newest windows first. The same tick requests no run twice.
 
     For a table whose log cannot be read, a run of the check is requested that fails and says so.
     """

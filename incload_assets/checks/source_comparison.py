@@ -60,8 +60,7 @@ def source_rows(
 ) -> Iterator[DataFrame]:
     """The source's rows, extracted and validated again; persisted if :func:`log_content` reads them a second time.
 
-    Raises:
-        SourceUnreadable, SourceUnavailable, SourceChanged: From the source; also when the rows are first used.
+    Errors of the source are also raised when the rows are first used.
     """
     fields = (*table.columns, *table.control_fields)
     extracted = table.source.extract_windows(spark, table.name, {window.key: position}, fields)

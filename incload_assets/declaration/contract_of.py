@@ -33,9 +33,9 @@ def contract_of(table: Table) -> TableContract:
 
 
 def stored_as(table: Table) -> Stored:
-    """The part of a table that Delta stores: columns, partition columns, and properties that existing rows depend on.
+    """The columns, partition columns and properties that Delta stores and existing rows depend on.
 
-    The definition of the windows is one of these properties, because rows of other windows could not be replaced.
+    One of these properties is the definition of the windows, because rows of other windows could not be replaced.
     """
     columns = table.schema
     if table.write.buckets is not None:

@@ -10,11 +10,8 @@ from incload_assets.contract.contract import Contract
 class Declared:
     """The part of a declaration that a source checks; its columns are in the contract.
 
-    Args:
-        asked: Fields that the conditions read and the contract does not have.
-        way: Name of the write strategy, for messages.
-        row_by_row: Whether changes replace and delete rows by key.
-        supersedes: Whether each window holds the whole table.
+    ``asked`` are fields in conditions that the contract does not have, ``way`` names the write strategy for messages,
+    ``row_by_row``: changes replace and delete rows by key; ``supersedes``: each window holds the whole table.
     """
 
     table_name: str

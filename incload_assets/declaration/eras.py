@@ -1,8 +1,8 @@
 """Eras: the former partitions definitions of a table, each with the instant until which it counted.
 
-The windows of an era are *closed*: their rows stay in the log and in the table, they keep their checkpoints, and no
-load asks for them any more. The windows of the eras and of the present definition follow each other without gaps or
-overlaps, and no two of them have the same key, because keys name fences and partitions of the log.
+The windows of an era are *closed*: their rows stay in log and table, they keep their checkpoints, and no load asks for
+them any more. The windows of all eras and of the present definition follow each other without gaps or overlaps, with
+different keys, because keys name fences and partitions of the log.
 """
 
 from collections.abc import Iterator, Sequence

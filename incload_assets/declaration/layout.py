@@ -49,10 +49,7 @@ def misplaced(field: Field) -> list[Column]:
 
 
 def ingested(field: Field) -> Column:
-    """The value as the change log stores it, in rejected rows too: dates outside the years 1..9999 become NULL.
-
-    Other readers of the log go by the value range of each file, and spell other years differently.
-    """
+    """The value as the change log stores it, in rejected rows too: dates outside the years 1..9999 become NULL."""
     value = col(field.name)
     return F.when(_has_common_year(value), value).alias(field.name) if isinstance(field.data_type, _DATED) else value
 
@@ -95,10 +92,10 @@ def laid_out_by(table: Table) -> str | None:
 
 
 def touched_sql(table: Table, values: Collection[str] | None, alias: str = "") -> str | None:
-    """SQL condition that selects some partitions or buckets of the table; None if it would select all of them.
+    """SQL condition for the partitions or buckets with these values (strings; None: all); None if it would select all.
 
     It compares with literals, because Delta skips files by nothing else. The change log is not laid out by buckets, so
-    a condition on buckets fits the table only. ``values`` are strings, bucket numbers too; None: all.
+    a condition on buckets fits the table only.
     """
     column = BUCKET if table.write.buckets is not None else table.write.partition_by
     if column is None or values is None:

@@ -30,10 +30,9 @@ class OwnField:
 def check_own_fields(
     table_name: str, contract: Contract, own: Mapping[str, OwnField], sequence_by: Sequence[str], asked: Sequence[str]
 ) -> None:
-    """Refuses names that begin or are spelled like an own field, and types that do not fit an own field's values.
+    """Refuses names nearly like an own field's, and types that its values cannot become, or that sort them differently.
 
-    A type does not fit if the values cannot become it, or if it sorts them differently. ``asked`` are names in
-    conditions that the contract does not have.
+    ``asked`` are names in conditions that the contract does not have.
     """
     lower = {name.lower(): name for name in own}
     begins = tuple(start for start in _RESERVED if any(name.startswith(start) for name in own))

@@ -47,12 +47,7 @@ class Position:
 
 @dataclass(frozen=True)
 class Survey:
-    """The result of a survey of a source.
-
-    Args:
-        positions: Position by partition key, for each window that has data.
-        left_out: Names, for people, of data that resembles the data of some window but is not read.
-    """
+    """Positions by partition key, and names, for people, of data that resembles a window's data but is not read."""
 
     positions: dict[str, Position]
     left_out: Sequence[str] = ()
@@ -109,14 +104,13 @@ class DetectRequest:
     """A request for the positions of windows, made by a load, a sensor or a check.
 
     Args:
-        table_name: For messages.
         windows: Oldest first. Sources answer for many windows with one query or listing where possible.
         ingested: Positions of earlier loads by partition key (all of the table's, not only of ``windows``).
         lake: Location of the tables, for sources that read some of them or that store window bounds.
         first: Start of the table's first window, aware, UTC; a source with windows by arrival time assigns older data
             to that window. None: older data belongs to no window.
-        older: Whether the first window may take all older data of the source. False: there are windows of a former
-            partitions definition, which hold it and are closed, so that it must not be read again.
+        older: Whether the first window may take all older data of the source. False: closed windows of a former
+            partitions definition hold it, so that it must not be read again.
     """
 
     table_name: str
@@ -169,20 +163,13 @@ class Source(ABC):
     def keeper(self, file: Column) -> Column:
         """The group within which a key that a new read no longer shows keeps its old row; NULL: the old row goes.
 
-        Only called if ``retains_absent_keys`` is true. Default: one group for all rows.
-
-        Args:
-            file: A ``_source.file``.
+        ``file`` is a ``_source.file``. Only called if ``retains_absent_keys`` is true. Default: one group for all rows.
         """
         return F.lit("")
 
     @abstractmethod
     def validate(self, table_name: str) -> None:
-        """Checks the source's declaration.
-
-        Raises:
-            DeclarationError: With the table, the field, why, and what to write instead.
-        """
+        """Checks the declaration; raises DeclarationError with the table, the field, why, and what to write instead."""
 
     def validate_windows(  # noqa: B027 - by default any windows fit
         self, table_name: str, windows: Sequence[Window]
@@ -190,14 +177,9 @@ class Source(ABC):
         """Checks that the table's windows, given as a sample, fit the source; raises as :meth:`validate` does."""
 
     def check_landed(self, table_name: str, ingested: Iterable[tuple[Window, Position]]) -> None:  # noqa: B027 - as above
-        """Checks that ingested windows hold the data that the present declaration assigns to them.
+        """Checks that ingested windows hold the data that the present declaration assigns to them, else SchemaMismatch.
 
-        Args:
-            table_name: For messages.
-            ingested: Some ingested windows with their positions; consumed only by sources that check them.
-
-        Raises:
-            SchemaMismatch: A window holds other data.
+        ``ingested`` has some ingested windows; it is consumed only by sources that check them.
         """
 
     def for_changes(self, unavailable: str | None, *, moves: bool) -> Source:
@@ -213,13 +195,8 @@ class Source(ABC):
     ) -> None:
         """Checks why records were skipped, after a load found no change of the table among the records of a source.
 
-        Args:
-            table_name: For messages.
-            window: For messages.
-            skipped: The distinct reasons, by :meth:`part`.
-
-        Raises:
-            SourceUnreadable: The source holds other records than the declaration describes.
+        ``skipped`` has the distinct reasons by :meth:`part`. Raises SourceUnreadable if the source holds other records
+        than the declaration describes.
         """
 
     def check_rejected(  # noqa: B027 - nothing, by default
@@ -227,15 +204,9 @@ class Source(ABC):
     ) -> None:
         """Checks why records were rejected, after a load found more of them than it tolerates, or nothing else.
 
-        Args:
-            table_name: For messages.
-            window: For messages.
-            reason: The reason of most of them.
-            rows: The number of records with this reason.
-            first: ``_source.file`` and ``_source.row`` of the first one.
-
-        Raises:
-            SourceUnreadable: The source holds other records than the declaration describes.
+        ``reason`` is the most frequent reason, ``rows`` counts its records, ``first`` is ``_source.file`` and
+        ``_source.row`` of the first one. Raises SourceUnreadable if the source holds other records than the declaration
+        describes.
         """
 
     @property
@@ -261,9 +232,8 @@ class Source(ABC):
     def requiring(self, required: Callable[[], Collection[str]]) -> Source:
         """This source, adapted to refuse files or records that can give no row of its table. Default: none is refused.
 
-        Args:
-            required: Returns the fields without which no record can become a row. It is only called if a field is
-                lacking, because it needs Spark.
+        ``required`` returns the fields without which no record can become a row. It is only called if a field is
+        lacking, because it needs Spark.
         """
         return self
 
@@ -281,12 +251,7 @@ class Source(ABC):
         return Survey(self.detect(request))
 
     def prepare(self, spark: SparkSession, request: DetectRequest) -> None:  # noqa: B027 - nothing, by default
-        """Finds out before a load what needs Spark; ``detect`` is correct without it.
-
-        Args:
-            spark: The session.
-            request: As for :meth:`detect`.
-        """
+        """Finds out before a load what needs Spark, for the same request; ``detect`` is correct without it."""
 
     @abstractmethod
     def extract(self, spark: SparkSession, table_name: str, position: Position, fields: Sequence[str]) -> DataFrame:
@@ -312,17 +277,7 @@ class Source(ABC):
     def extract_windows(
         self, spark: SparkSession, table_name: str, positions: Mapping[str, Position], fields: Sequence[str]
     ) -> DataFrame:
-        """The rows of several windows, with a column ``_window`` that holds each row's partition key.
-
-        Args:
-            spark: The session.
-            table_name: For messages.
-            positions: The positions to read, by partition key; not empty.
-            fields: As for :meth:`extract`.
-
-        Raises:
-            IncrementalLoadError: As :meth:`extract` does.
-        """
+        """The rows of one or more windows, as by :meth:`extract`, with their partition keys in a column ``_window``."""
         frames = [
             self.extract(spark, table_name, position, fields).withColumn("_window", F.lit(key))
             for key, position in positions.items()
@@ -330,13 +285,7 @@ class Source(ABC):
         return union_of(frames)
 
     def unreadable_payloads(self, fields: Sequence[str]) -> str:
-        """Why :meth:`read_payloads` cannot parse the payloads that rejected rows keep; '' if it can.
-
-        Default: a source does not parse them.
-
-        Args:
-            fields: As for :meth:`extract`.
-        """
+        """Why :meth:`read_payloads` cannot parse the payloads of rejected rows; '' if it can. Default: it cannot."""
         return f"{self} cannot parse the payloads that its rejected rows keep"
 
     @property
@@ -347,14 +296,9 @@ class Source(ABC):
     def read_payloads(self, kept: DataFrame, fields: Sequence[str]) -> DataFrame:
         """The records of kept payloads, as :meth:`extract_windows` returned them when the source was read.
 
-        It is only called if :meth:`unreadable_payloads` says nothing. The source itself is not read.
-
-        Args:
-            kept: ``_payload``, not NULL, of records that could be parsed; ``_source`` and ``_window``.
-            fields: As for :meth:`extract`.
-
-        Raises:
-            SourceUnreadable: Some of the payloads cannot be parsed.
+        It is only called if :meth:`unreadable_payloads` says nothing, and does not read the source. ``kept`` has
+        ``_payload`` (never NULL) of records that could be parsed, ``_source`` and ``_window``. Raises SourceUnreadable
+        for payloads that cannot be parsed.
         """
         raise NotImplementedError
 
@@ -377,12 +321,7 @@ class Source(ABC):
         return Position(fingerprint="empty", detail={}, summary="nothing at the source")
 
     def empty_positions(self, windows: Sequence[Window], lake: Lake) -> dict[str, Position]:
-        """The positions, by partition key, of windows without data; a window that waits for data has none.
-
-        Args:
-            windows: The windows without data.
-            lake: Location of the tables.
-        """
+        """The positions, by partition key, of windows without data; a window that waits for data has none."""
         return {window.key: self.empty_position(window) for window in windows} if self.absent == "empty" else {}
 
     def settled(self, position: Position) -> bool:
@@ -396,27 +335,13 @@ class Source(ABC):
     def headroom(self, table_name: str, positions: Mapping[Window, Position], now: datetime) -> list[RetentionMargin]:
         """How much longer the source keeps the rows of some windows; empty: it removes nothing by itself.
 
-        Args:
-            table_name: For messages.
-            positions: The present positions of windows that are not loaded.
-            now: The present instant, aware.
-
-        Raises:
-            SourceUnavailable: The source does not answer.
-            SourceUnreadable: It refuses the request.
+        ``positions`` are the present ones of windows that are not loaded; ``now`` is aware. Raises SourceUnavailable
+        if the source does not answer, SourceUnreadable if it refuses.
         """
         return []
 
     def clocks(self, table_name: str) -> list[Clock]:
-        """The clocks that stamp the times of the source's rows, and the number of rows ahead of them.
-
-        Args:
-            table_name: For messages.
-
-        Raises:
-            SourceUnavailable: The source does not answer.
-            SourceUnreadable: It refuses.
-        """
+        """The clocks that stamp the times of the source's rows, with rows ahead of them; raises as :meth:`headroom`."""
         return []
 
     def missing(

@@ -38,8 +38,7 @@ _UNDO = "a length of time, for which the former content of a window is kept; zer
 UNDO_RETENTION = timedelta(days=7)
 """How long what a load replaced can be returned to, by default."""
 QUARANTINE_RETENTION = timedelta(days=90)
-"""How long rejected rows keep their records, by default: a quarter, so that what is found when its figures are made
-can still be replayed."""
+"""How long rejected rows keep their records, by default: a quarter, so that errors found at its end can be replayed."""
 
 
 @dataclass(frozen=True, kw_only=True)

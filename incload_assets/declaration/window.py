@@ -13,10 +13,7 @@ from incload_assets.platform.errors import IncrementalLoadError
 
 @dataclass(frozen=True, order=True)
 class Window:
-    """The window ``[start, end)`` of one partition: two instants, aware, UTC, and the Dagster partition key.
-
-    ``zone`` is the time zone of the partitions definition.
-    """
+    """The window ``[start, end)`` of one partition: instants, aware, UTC; ``zone`` is its definition's time zone."""
 
     start: datetime
     end: datetime

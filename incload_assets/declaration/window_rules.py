@@ -42,7 +42,7 @@ def time_windows(table_name: str, partitions_def: dg.PartitionsDefinition) -> dg
 def sampled_windows(table_name: str, partitions_def: dg.TimeWindowPartitionsDefinition) -> list[Window]:
     """A sample of the windows that a definition has or will have, oldest first; its end is ignored.
 
-    Refuses windows with the same key, keys that do not identify their window, and windows that Dagster cannot compute.
+    Refuses equal keys, keys that do not identify their window, and windows that Dagster cannot compute.
     """
     try:
         return _sampled(table_name, partitions_def)

@@ -46,8 +46,8 @@ def alone(
 ) -> Iterator[None]:
     """Claims the tables within the block, so that they are paused and no other person is erased from them.
 
-    ``because``, ``actor`` (empty: the operating system's user) and ``run_id`` (empty: no Dagster run) are audited.
-    Raises IncrementalLoadError, with nothing changed, if another person is being erased from a table.
+    Empty ``actor``: the operating system's user; empty ``run_id``: no Dagster run. Raises IncrementalLoadError, with
+    nothing changed, if another person is being erased from a table.
     """
     why = f"a {kind} is erased" + (f": {because}" if because else "")
     with ExitStack() as claims:

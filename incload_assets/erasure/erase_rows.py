@@ -120,10 +120,7 @@ def _erase_window(load: LoadContext, window: Window, deny: DenyList) -> ErasedRo
 
 
 def _land(revision: Revision, before: WindowRecord, deny: DenyList) -> ErasedRows | None:
-    """Lands a window without the rows of subjects, and with markers of their keys; None if another load landed first.
-
-    Only kinds that have some change are written.
-    """
+    """Lands a window without the rows of subjects, with markers of their keys; None if another load landed first."""
     load, table, key, staged = revision.load, revision.load.table, revision.window.key, revision.staged
     former = revision.former.filter(F.col("_kind") != CONTROL)
     counts = counts_by_kind(_of_subjects(load, former, deny))
@@ -161,7 +158,7 @@ def _keep_named(load: LoadContext, at: DeltaTable, key: str, kinds: Sequence[str
 
 
 def _merge_and_strip(load: LoadContext, window: Window, before: WindowRecord) -> bool:
-    """Merges a window, and lands what was merged without markers; False if another landing came between.
+    """Merges a window, and lands it without markers; False if another landing came between.
 
     ``before`` is its record before the erasure, with the partitions that it touches without markers.
     """

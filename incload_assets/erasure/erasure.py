@@ -90,10 +90,7 @@ def fingerprints_of(tables: Iterable[Table], kind: str, value: str, *, create: b
     """The fingerprints of a person: of the identifier, and of its tokens where tables keep tokens.
 
     ``value`` is the identifier as the sources have it; with ``create`` a key is made on this machine if there is none.
-
-    Raises:
-        DeclarationError: No table has persons of this kind.
-        SourceUnreadable: A key is missing.
+    Raises DeclarationError if no table has persons of this kind, SourceUnreadable if a key is missing.
     """
     values = {value}
     for table in tables_of(tables, kind):

@@ -171,8 +171,8 @@ class _Collector:
     def _logged(self, bare: Iterable[Table], known: set[tuple[str, str]]) -> Iterator[LoadRow]:
         """The windows of the logs that no event reports, for tables without rows in ``_loads`` (any more).
 
-        Landings of runs of this instance are left out, as a run records its load itself when it has ended. The log of a
-        table that cannot be read is read by a later collection.
+        Landings of runs of this instance are left out, as a run records its load itself when it has ended. Unreadable
+        logs are read by a later collection.
         """
         faults = Faults(self.lake)
         for table in bare:
@@ -248,8 +248,7 @@ def _errors_in(events: Iterable[dg.DagsterEvent]) -> tuple[dict[str, str], dict[
 def _without(seen: pa.Table, found: Sequence[LoadRow]) -> list[LoadRow]:
     """The loads that the table lacks, by their runs, whose identifiers no two instances share.
 
-    The identity of an instance alone is not enough: processes that ask a new instance for it at once may get different
-    ones.
+    Not by the identity of an instance: processes that ask a new instance for it at once may get different ones.
     """
     runs = pa.array({row.run_id for row in found}, pa.string())
     known = seen.filter(pc.is_in(seen["run_id"], value_set=runs)).select(["run_id", "table", "window", "event"])

@@ -27,12 +27,9 @@ _AUDITED = ("table", "log", "table_widened", "log_widened")
 class ContractEvent:
     """A change of a table's contract, or of the code that loads it, at an aware instant.
 
-    Args:
-        place: Where it is recorded: ``table`` and ``log`` are Delta's history, ``audit``, ``loads``.
-        version: The version of the Delta table; None for the other places.
-        who: The person or program, as far as it is known.
-        did: Delta's operation, or what was recorded.
-        what: The columns, properties or code versions.
+    ``place`` is where it is recorded: ``table`` and ``log`` are Delta's history (with its ``version``), ``audit``,
+    ``loads``. ``did`` is Delta's operation, or what was recorded; ``what`` are the columns, properties or code
+    versions.
     """
 
     at: datetime
@@ -45,7 +42,7 @@ class ContractEvent:
 
 
 def contract_history(table: Table, lake: Lake) -> list[ContractEvent]:
-    """All that is known of changes of a table's contract, oldest first.
+    """All known changes of a table's contract, oldest first.
 
     Delta forgets commits after its retention, which is two days for a log. The audit and the table ``_loads`` stay.
     """

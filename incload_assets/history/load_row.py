@@ -35,10 +35,8 @@ class LoadRow:
         attempt: The number of the attempt at the same position, from 1; 0 for a run that no sensor requested.
         error_class: The kind of error, for example ``ContractViolation``; ``Killed`` if the process left no reason.
         timeline: Name, start in seconds since 1970 and duration in seconds of each part of a phase, as JSON.
-        prepare, detect, ingest, merge, reconcile: Seconds per phase.
-        rows_read, inserted, updated, deleted, applied, stale, duplicate, quarantined: Counts, as in the evidence.
+        prepare, detect, ingest, merge, reconcile: Seconds per phase. Counts of rows are as in the evidence.
         bytes: Size of the window's changes in the log.
-        code_version: The version of the code that validated the rows.
         table_version, log_version: The Delta versions that were reconciled.
         commit: The kind of commit that changed the table.
         proof: Numbers of keys and content hashes of log and table, as JSON.

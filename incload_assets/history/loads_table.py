@@ -1,7 +1,7 @@
 """The lake's table ``_loads``: the history of all loads, appended without Spark and off the path of any load.
 
-It is kept up by :func:`~incload_assets.history.collect.collect` from Dagster's events and the window records of the
-logs, and made again from them if it is lost. Runs that are deleted in Dagster stay in it.
+:func:`~incload_assets.history.collect.collect` makes it from Dagster's events and the window records of the logs, again
+if it is lost. Runs that are deleted in Dagster stay in it.
 """
 
 from collections.abc import Collection, Sequence

@@ -29,16 +29,10 @@ UNKNOWN = object()
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Logged:
-    """A row of the log that concerns the traced row.
+    """A row of the log that concerns the traced row, with its columns of the contract as ``values``.
 
-    Args:
-        kind: Its kind in the log.
-        rank: The place of the window among all ingested ones, by time.
-        landed_at: When the window was last ingested, aware.
-        values: Its columns of the contract.
-        unset: Columns that it leaves unset.
-        file, block, row: Its place at the source.
-        reasons: Why it was rejected.
+    ``rank`` is the place of the window among all ingested ones, by time; ``landed_at`` (aware) is its last ingestion.
+    ``unset`` are columns that it leaves unset; ``file``, ``block`` and ``row`` its place at the source.
     """
 
     kind: str
@@ -75,10 +69,7 @@ class Fate:
 
 @dataclass
 class Outcome:
-    """The rows that some changes make: None if they do not show it.
-
-    ``gone`` says why there is no row although changes have arrived; empty if there is one.
-    """
+    """The rows that some changes make, None if they do not show it; ``gone``: why there is no row despite changes."""
 
     fates: dict[Logged, Fate] = field(default_factory=dict)
     rows: list[Row] | None = field(default_factory=list)

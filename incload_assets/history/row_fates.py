@@ -34,8 +34,8 @@ from incload_assets.writes.snapshot import Snapshot
 def outcome_of(table: Table, changes: Sequence[Logged], present: Sequence[Row], extracts: Extracts) -> Outcome:
     """The rows that the changes of one row, or of rows that belong together, make.
 
-    ``changes`` are all rows of the log that concern it, in any order; the table's rows of it now are only used for what
-    the changes do not show.
+    ``changes``, in any order, are all rows of the log that concern it; the table's rows, ``present``, are only used for
+    what the changes do not show.
     """
     fates = {change: _aside(change) for change in changes if change.kind in (REJECTED, REPLACED)}
     rest = sorted((change for change in changes if change not in fates), key=lambda change: change.arrived)

@@ -94,12 +94,9 @@ class Change:
 class RowTrace:
     """The trace of a row; personal columns are masked.
 
-    Args:
-        rows: The number of the table's rows with the key.
-        now: Why there is the row, or why there is none, in a sentence.
-        agrees: Whether the table is what its changes make; None if they do not show it.
-        present: The table's rows; empty unless values are requested.
-        notes: The limits of the trace.
+    ``rows`` counts the table's rows with the key, ``present`` has them if values are requested. ``now`` says why there
+    is the row, or none; ``agrees`` whether the table is what its changes make, None if they do not show it; ``notes``
+    the limits of the trace.
     """
 
     table: str

@@ -1,8 +1,6 @@
-"""Marks records that people accepted although they break checks of the contract.
+"""Marks records that people accepted although they break checks of the contract, wherever rows are validated.
 
-The mark is set between extraction and validation, wherever rows are validated: at a load, a replay, a plan, and a
-comparison with the source. So an accepted row stays in the table when its window is loaded again, as long as the source
-has the same record.
+So an accepted row stays in the table when its window is loaded again, as long as the source has the same record.
 """
 
 from collections.abc import Collection
@@ -18,12 +16,7 @@ _ROW = "_row_id"
 
 
 def marked_accepted(extracted: DataFrame, accepted: Collection[str]) -> DataFrame:
-    """Records with the column ``_accepted``, if there are accepted ones.
-
-    Args:
-        extracted: Records as a source's ``extract`` returns them, and ``_window``.
-        accepted: The identifiers of the accepted rows of their windows.
-    """
+    """The records, with the column ``_accepted`` if ``accepted`` has identifiers of accepted rows of their windows."""
     if not accepted:
         return extracted
     ids = extracted.sparkSession.createDataFrame([(row,) for row in accepted], f"{_ROW} string")

@@ -41,10 +41,9 @@ def replaced_rows(load: LoadContext, ingestion: Ingestion, former: DataFrame, fr
 
     A marked key has to be folded in full, because the table may have the removed row. If other code validated the old
     rows, all their keys are marked, because for example their versions may have been made by another sequence. Markers
-    of an ingestion that is not settled are kept, because their keys may not have been folded yet.
-
-    If the newest change of a key is the whole row, a change superseded by a newer one of the same window gets no
-    marker, because it does not affect the fold.
+    of an ingestion that is not settled are kept, because their keys may not have been folded yet. A change superseded
+    by a newer one of the same window gets no marker if the newest change of its key is the whole row, because it does
+    not affect the fold.
     """
     table = load.table
     names = table.write.marked(table.contract, table.changes)

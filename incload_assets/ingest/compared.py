@@ -13,19 +13,11 @@ from incload_assets.platform.sql import all_of, col, content_hash_sql
 
 
 def compared(validated: DataFrame, table: Table, *, places: bool = True, may_be_accepted: bool = False) -> DataFrame:
-    """The rows with the reasons that other rows of their window give them, and their final kind.
+    """Rows of :func:`.with_reasons`, with the reasons that other rows of their window give, and their final kind.
 
     All colliding rows are rejected, because the loader cannot know which one is correct. A unique value belongs to the
-    key whose newest change in the window has it: older changes and deletes have given it up.
-
-    Args:
-        validated: Rows as :func:`incload_assets.ingest.validate.with_reasons` returns them.
-        table: The declaration.
-        places: Whether to search for keys in two partitions; not needed if the caller has excluded them.
-        may_be_accepted: Whether people accepted some of the rows.
-
-    Returns:
-        The rows as :func:`incload_assets.ingest.validate.validate` returns them.
+    key whose newest change in the window has it: older changes and deletes have given it up. Without ``places`` the
+    caller has excluded keys in two partitions; with ``may_be_accepted`` people may have accepted some of the rows.
     """
     accepted = F.size("_reasons") == 0
     collisions = []

@@ -1,7 +1,6 @@
-"""Errors that name a condition which Spark cannot evaluate.
+"""Errors that name a condition which Spark cannot evaluate, found after a failure.
 
-Conditions are not tried in advance, which would cost each load a query. After a failure this finds out whether one of
-the conditions was the cause.
+Conditions are not tried in advance, which would cost each load a query.
 """
 
 from collections.abc import Iterator

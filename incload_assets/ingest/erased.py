@@ -51,10 +51,7 @@ def subject_of(table: Table) -> Found:
 
 
 def marked_erased(rows: DataFrame, table: Table, deny: DenyList, *, rejected: Column | None = None) -> DataFrame:
-    """The rows, each with ``_is_erased``: whether its subject is in the deny list.
-
-    ``rejected`` selects rows in which the words of ``_payload`` count, too; None: none.
-    """
+    """The rows with ``_is_erased``, by their subjects; for ``rejected`` ones by the words of ``_payload``, too."""
     if not deny:
         return rows.withColumn(IS_ERASED, F.lit(False))
     spark = rows.sparkSession
@@ -78,7 +75,7 @@ def marked_erased(rows: DataFrame, table: Table, deny: DenyList, *, rejected: Co
 def fingerprints_of_keys(rows: DataFrame, table: Table, deny: DenyList) -> DataFrame:
     """The fingerprints of keys whose rows are of erased subjects alone, in the column ``fingerprint``.
 
-    Changes of such a key that lack their subject are the subject's, too. None if rows have their subject in the key.
+    Changes of such a key that lack their subject are the subject's, too. Empty if rows have their subject in the key.
     """
     of = subject_of(table)
     marked = marked_erased(rows, table, deny).withColumns({"_key": of.key, "_subject": of.subject})
@@ -102,8 +99,7 @@ def without_erased(rows: DataFrame, table: Table, deny: DenyList, *, rejected: C
 def binned(rows: DataFrame, table: Table, deny: DenyList) -> DataFrame:
     """Validated rows; rows of erased subjects keep nothing but their kind and window.
 
-    If any person was erased, the rows have ``_known_erased``: whether the source's own value shows that the person
-    was erased, or NULL.
+    If any person was erased, the rows have ``_known_erased``: whether the source's own value shows it, or NULL.
     """
     if not deny:
         return rows

@@ -34,11 +34,9 @@ CONTENTS = 2**62
 class Facts:
     """The facts of the rows of one window; see :class:`~incload_assets.change_log.window_records.WindowRecord`.
 
-    Args:
-        replaced: Keys that had a row removed.
-        extracts: Full extracts among the rows, oldest first.
-        only_skipped: Reasons why records were skipped, each once, by source, for sources without an accepted change.
-        unseen: Fields used by conditions that had no value in any record of the windows read together.
+    ``replaced`` counts keys that had a row removed. ``extracts`` are oldest first. ``only_skipped`` has each reason why
+    records were skipped, by source, for sources without an accepted change; ``unseen`` the fields in conditions that
+    had no value in any record of the windows read together.
     """
 
     rows: int = 0

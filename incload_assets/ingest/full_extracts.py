@@ -1,14 +1,12 @@
 """Full extracts among changes: a full extract deletes all older rows that it lacks.
 
-A row of a full extract is an upsert at the source's position when the extract was taken. A *mark*, which is a row of
-the log without a key at the same position, records that the extract is complete. For the fold the mark is a truncate
-just before the rows. So the table is the same no matter in which order the extract, earlier changes and later changes
-arrive.
+A row of a full extract is an upsert at the source's position when the extract was taken. A *mark*, a row of the log
+without a key at the same position, records that the extract is complete. For the fold the mark is a truncate just
+before the rows. So the table is the same no matter in which order the extract and other changes arrive.
 
-The log records for each row whether it is part of a full extract. An extract with a quarantined row gets no mark: its
-good rows count, but it deletes nothing, because the key of the bad row may be unknown. An extract without rows gets no
-mark either, because an empty extract is more likely a fault than correct. The mark is made when the window is ingested
-again with corrected rows.
+An extract with a quarantined row gets no mark: its good rows count, but it deletes nothing, because the key of the bad
+row may be unknown. An extract without rows gets none either, because it is more likely a fault than correct. The mark
+is made when the window is ingested again with corrected rows.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ MAX_SNAPSHOTS = 300
 
 @dataclass(frozen=True)
 class Extract:
-    """A full extract in a window: the numbers of accepted keys and of rejected rows, and the file of one of its rows.
+    """A full extract in a window: its accepted keys, its rejected rows (both counted), and the file of one of its rows.
 
     ``taken`` is the first sequence column of its rows as a string; None for rejected rows without a value.
     """
@@ -95,8 +93,8 @@ def guard_snapshots(
 ) -> None:
     """Stops full extracts (oldest first) that would delete too many rows: they are more likely truncated than correct.
 
-    The first extract of the window is compared with the table's rows that are not newer; each other extract is compared
-    with the one before it. Too many extracts in a window are refused.
+    The first one is compared with the table's rows that are not newer, each other one with the extract before it. Too
+    many extracts in a window are refused.
     """
     place = f"{load.table.name} {window.key}"
     if len(extracts) > MAX_SNAPSHOTS:

@@ -14,10 +14,7 @@ RECORD = "_record"
 
 
 def returns_its_rows(function: Callable[[Any], Any]) -> bool:
-    """True if a table's function returns its rows as they are.
-
-    It is called with an object that can do nothing, so a function that uses its rows in any way fails.
-    """
+    """True if a table's function returns its rows as they are, shown by a call with an object that can do nothing."""
     rows = object()
     try:
         return function(rows) is rows

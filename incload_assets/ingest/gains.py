@@ -1,9 +1,8 @@
-"""Ingests only the new files of a window that has gained files and lost nothing.
+"""Ingests only the new files of a window that has gained files and lost nothing, at the cost of these files alone.
 
-The rows ingested before stay in the log unchanged, so that a new file in an open window costs as much as the file and
-not as much as the window. The log then has the same rows as after an ingestion of the whole window, because validation
-of a record depends on that record alone. If it depends on others, or if an ingestion has to do more than add rows, the
-window is ingested as a whole.
+The rows ingested before stay in the log unchanged. The log then has the same rows as after an ingestion of the whole
+window, because validation of a record depends on that record alone. If it depends on others, or if an ingestion has to
+do more than add rows, the window is ingested as a whole.
 """
 
 from dataclasses import replace

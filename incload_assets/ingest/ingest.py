@@ -45,15 +45,9 @@ Guard = Callable[[LoadContext, Ingestion, Facts], None]
 def ingest(load: LoadContext, ingestion: Ingestion, guard: Guard | None) -> bool:
     """Replaces a window of the log, with its window record, by the source's present content in one fenced commit.
 
-    If the source has only gained files, only these are added; see :mod:`incload_assets.ingest.gains`.
-
-    Args:
-        load: The load's context.
-        ingestion: The window and its position.
-        guard: A check before the commit; None: whatever the rows are, they are ingested.
-
-    Returns:
-        Whether this ingestion was committed; False if another ingestion of the same window came first.
+    If the source has only gained files, only these are added; see :mod:`incload_assets.ingest.gains`. ``guard`` is a
+    check before the commit; None: whatever the rows are, they are ingested. False is returned if another ingestion of
+    the window came first.
 
     Raises:
         ContractViolation: Too many rows were rejected; the log keeps its old rows.

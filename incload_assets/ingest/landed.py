@@ -30,10 +30,7 @@ _ROW = "_row"
 
 
 def validated_from_log(rows: DataFrame, table: Table, windows: Iterable[Window]) -> DataFrame:
-    """Upserts, deletes and truncates of a log with the reasons that each has by the present contract (empty: none).
-
-    The rows are returned as :func:`~incload_assets.ingest.validate.validate` takes them ``beside`` others.
-    """
+    """The changes of a log as ``beside`` of :func:`.validate` takes them: with the present contract's reasons."""
     stored = {field.name: field.dataType for field in rows.schema.fields if field.name in table.columns}
     taken = _with_rescued(rows, table)
     contract, texts = table.contract, _texts(table) if PRESENT in taken.columns else {}

@@ -28,7 +28,7 @@ def is_nothing_else(rows: int, rejected: int) -> bool:
 def check_threshold(validated: DataFrame, table: Table, window: Window, rows: int, rejected: int) -> None:
     """Stops a load whose rejected rows exceed the table's threshold, with the most frequent reasons.
 
-    Raises SourceUnreadable, even for tolerated rows, if the source holds other records than the declaration describes.
+    Raises SourceUnreadable, whatever the threshold, if the source holds other records than declared.
     """
     is_fine = is_tolerated(table, rows, rejected)
     if is_fine and not is_nothing_else(rows, rejected):

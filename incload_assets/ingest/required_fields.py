@@ -16,7 +16,7 @@ _GIVEN = "incload.given"
 
 
 def required_fields(spark: SparkSession, table: Table) -> frozenset[str]:
-    """Key, sequence and fields that are not nullable, without those that the table's function computes.
+    """Key, sequence and fields that are not nullable, without fields that the table's function computes.
 
     If a change may be a delete, or leave columns unset, only key and sequence are required: it has little more.
     """

@@ -1,10 +1,8 @@
-"""Columns filled from rescued fields: what a field of the source was, before the contract declared it.
+"""Columns filled from rescued fields, which the log keeps beside a row as a JSON object (``_rescued``).
 
-The log keeps fields that the contract did not declare beside their row, as a JSON object (``_rescued``). Once a column
-has the name of such a field, its values are converted, checked and counted as a landing would do it.
-
-Of accepted rows the log has what the table's function returned, and not the record. So rows are filled only if the
-function returns them as they are, with the new values, too, see :func:`changed_by_function`.
+Once the contract declares a column with the name of such a field, its values are converted, checked and counted as a
+landing would do it. Of accepted rows the log has what the table's function returned, and not the record. So rows are
+filled only if the function returns them as they are, with the new values, too, see :func:`changed_by_function`.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -39,7 +37,7 @@ class Rescued:
 def rescued_in(former: DataFrame, table: Table, *, validated: bool) -> Rescued:
     """The rescued values of declared columns in the log's rows of a window, found in one query.
 
-    With ``validated`` the present code has validated the rejected rows among them already.
+    ``validated``: the present code has validated the rejected rows among them already.
     """
     names = [name for name in table.columns if name not in table.identity]
     rows = _taken(former.filter(is_fillable(table) & F.col("_rescued").isNotNull()), table, names)
@@ -77,11 +75,9 @@ def _was_accepted(table: Table) -> Column:
 def filled(rows: DataFrame, table: Table, names: Sequence[str]) -> DataFrame:
     """Rows of the log (if :func:`is_fillable`) with columns filled from rescued fields, validated by the contract.
 
-    A row whose value cannot become the declared type, or breaks a check, is rejected; it keeps its rescued fields, and
-    can be filled again when the contract fits. A delete keeps a value that does not fit among its rescued fields.
-
-    Returns:
-        The columns of the log except for window records; ``_reasons`` is not empty for rows to be rejected.
+    A row whose value cannot become the declared type, or breaks a check, is rejected, with ``_reasons``; it keeps its
+    rescued fields, and can be filled again when the contract fits. A delete keeps a value that does not fit among its
+    rescued fields. Window records are left out.
     """
     part, types = _part_of(table.contract, names), _texts(names)
     row, kind = F.col(_ROW), F.col(_ROW).getField("_kind")
@@ -119,14 +115,9 @@ def filled(rows: DataFrame, table: Table, names: Sequence[str]) -> DataFrame:
 
 
 def changed_by_function(rows: DataFrame, table: Table, names: Sequence[str]) -> list[str]:
-    """The columns to which the table's function gives other values than rows have once they are filled.
+    """The columns to which the table's function gives other values than rows have once ``names`` are filled.
 
-    None means that the function passes the new columns on and makes nothing else of them, nor of what it made before.
-
-    Args:
-        rows: As for :func:`filled`.
-        table: The declaration.
-        names: The columns to be filled.
+    If there are none, the function passes the new columns on, and makes nothing else of them or of what it made before.
     """
     if returns_its_rows(table.function):
         return []

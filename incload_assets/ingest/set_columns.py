@@ -28,10 +28,7 @@ def known(raw: Raw, raw_types: Mapping[str, T.DataType], table: Table) -> Raw:
 
 
 def set_by_record(extracted: DataFrame, raw: Raw, raw_types: Mapping[str, T.DataType], table: Table) -> list[Column]:
-    """Columns carried through the function: ``_named``, the record's fields; ``_unavailable``, fields without a value.
-
-    In a source without ``_present`` every record has every field.
-    """
+    """Columns for the function to carry: ``_named``, the record's fields; ``_unavailable``, fields without a value."""
     unavailable = [
         F.when(_is_marked(name, raw, raw_types, table), F.lit(name)) for name in table.columns if name in raw_types
     ]
@@ -40,11 +37,10 @@ def set_by_record(extracted: DataFrame, raw: Raw, raw_types: Mapping[str, T.Data
 
 
 def unset(record: Column, table: Table) -> Column:
-    """``array<string>``: the columns that a typed row leaves unset.
+    """``array<string>``: the columns without a value that are absent from the record, or unavailable in it.
 
-    These are columns without a value that are absent from the record, or unavailable in it. A column that the function
-    computes is set if the function gives it a value. If changes are whole rows except for unavailable values, an absent
-    field is NULL as in any whole row, unless it may be computed from an unavailable one.
+    A column that the function computes is set if the function gives it a value. If changes are whole rows except for
+    unavailable values, an absent field is NULL as in any whole row, unless it may be computed from an unavailable one.
     """
     unavailable = record.getField("_unavailable")
     named = record.getField("_named")

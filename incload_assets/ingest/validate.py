@@ -51,14 +51,13 @@ def validate(
         places: Whether to search for keys in two partitions; not needed if the caller has excluded them.
         beside: Accepted rows of the log that are in the windows, too, and may collide with the records.
         accepted: The identifiers of rows of the windows that people accepted.
-        deny: The erased subjects that concern the table.
 
     Returns:
         One row per record, and per row of ``beside``: the table's columns, ``_kind`` (upsert, moved, delete, truncate,
         rejected, skipped or erased), ``_hash`` of the content, ``_window``, ``_source``, ``_reasons`` (empty unless
-        rejected, skipped or erased), ``_payload`` (of rejected and of accepted rows only), ``_rescued``; ``_unset``,
-        columns that the change leaves unset, if the table's changes may do so; ``_is_snapshot``, whether the row is
-        part of a full extract, if the table has them.
+        rejected, skipped or erased), ``_payload`` (of rejected and of accepted rows only), ``_rescued``; ``_unset``, if
+        the table's changes may leave columns unset; ``_is_snapshot``, whether the row is part of a full extract, if the
+        table has them.
 
     Raises:
         DeclarationError: The function dropped or added columns.

@@ -1,11 +1,11 @@
 """The audit: what people did to tables, as a chain in which each entry carries the hash of the entry before it.
 
-An entry is appended to the Delta table ``_audit`` under a fence: of two people who act at once one writes after the
-other. As the fence holds the number of the last entry, one that was edited, removed or added shows.
+An entry is appended to the Delta table ``_audit`` under a fence that holds the number of the last entry: of two people
+who act at once one writes after the other, and an entry that was edited, removed or added shows.
 
-At the end of their lifetime entries are removed from the beginning of the chain. First an entry ``expire``, the anchor,
-is appended, with number and hash of the last one to be removed. Then the entries up to it are removed; if that is
-interrupted, the next removal completes it. The chain begins with entry 1, or with the one that follows an anchor's.
+Old entries are removed from the beginning of the chain, after an entry ``expire``, the anchor, was appended with number
+and hash of the last one to be removed. The next removal completes one that was interrupted. The chain begins with entry
+1, or with the one that follows an anchor's.
 """
 
 import getpass
@@ -37,7 +37,7 @@ Action = Literal[
     "discard", "fix", "rebuild", "backup", "restore", "adopt", "contract", "read", "status", "expire", "erase",
 ]  # fmt: skip
 DAMAGED = (LakeUnreadable, StoredFileLost, OSError, pa.ArrowException)
-"""The errors of a read of an audit of which a commit or a file is damaged or gone."""
+"""The errors of reading an audit if a commit or a file of it is damaged or gone."""
 WRITER = "incload/audit"  # the identifier of the fence of entries
 FAILED = "failed"
 """The detail with the errors' classes, in an entry about what was not finished; former versions counted loads in it."""
@@ -135,7 +135,7 @@ def record_if(lake: Lake, entry: Callable[[], AuditEntry | None]) -> AuditEntry 
 
 
 def record_once(lake: Lake, entries: Iterable[AuditEntry]) -> int:
-    """Records what the audit lacks of some entries; returns how many these were.
+    """Records the entries that the audit lacks; returns their number.
 
     A run records what it did as it ends. The collection of loads finds it again, and what a killed run did. Partitions
     of a run are known by action, table, run and key, changed statuses by the event that is their reason.

@@ -48,11 +48,7 @@ def write_prices(settings: Settings, calendar: Calendar, until: datetime) -> int
     """Writes all prices up to an instant of the shop's clock (UTC); returns their number.
 
     The database itself records the progress: prices that were missed while it was not available are written later, and
-    none is written twice.
-
-    Raises:
-        SourceUnavailable: The database is not available.
-        SourceUnreadable: The configured database cannot be used.
+    none is written twice. Raises SourceUnavailable, or SourceUnreadable if the configured database cannot be used.
     """
     database = Database.named(DATABASE, lambda: find_or_start(DATABASE, settings))
     with looking("shop", f"{DATABASE}.{PRICES}"), database.connect() as connection:

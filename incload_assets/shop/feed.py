@@ -67,7 +67,6 @@ class RecordFeed(Feed):
     """A stream of records, each written to the file of its arrival time.
 
     Args:
-        sequence: Columns that order the changes of a key.
         every: Interval between files.
         closes: Time of day, as an offset from midnight UTC, from which the steps of ``every`` are counted.
         window: Length of a partition: a day, or a fraction of one.

@@ -16,8 +16,7 @@ from incload_assets.sources.files.template import absolute
 def write_file(root: str, path: str, content: bytes) -> None:
     """Writes one file under a root, a folder or ``s3://bucket/prefix``, atomically replacing an earlier version.
 
-    Raises:
-        IncrementalLoadError: The file cannot be written; the message names it, and an earlier version is untouched.
+    Raises IncrementalLoadError, which names the file, if it cannot be written; an earlier version is untouched.
     """
     target = f"{absolute(root)}/{path}"
     try:

@@ -12,7 +12,7 @@ _CHANGES = 12
 
 @dataclass(frozen=True)
 class Price:
-    """An article's price in euros from an instant of the shop's clock on (UTC), which is unique for each article.
+    """An article's price in euros from an instant of the shop's clock on (UTC), unique for each article.
 
     An article that is discontinued is no longer sold, until a later price lists it again.
     """

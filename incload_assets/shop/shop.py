@@ -125,11 +125,8 @@ class Shop:
         """Advances the shop by days and minutes or to an aware instant: writes files, sets prices and sends events.
 
         The clock is saved last: after a crash the same files are written again, with the same content. The database
-        itself records which prices it has, and the topic which events.
-
-        Raises:
-            ShopBusy: Another process is advancing the shop.
-            IncrementalLoadError: A length is negative, or the landing area cannot be written.
+        itself records which prices it has, and the topic which events. Raises ShopBusy if another process is advancing
+        it, IncrementalLoadError if a length is negative, or the landing area cannot be written.
         """
         if days < 0 or minutes < 0:
             raise IncrementalLoadError(

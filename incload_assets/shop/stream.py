@@ -38,11 +38,8 @@ def send_web_events(settings: Settings, plan: TradingPlan, until: datetime) -> l
     """Sends all events up to an instant of the shop's clock (UTC); returns the records that were sent.
 
     The last message of each topic partition records the progress. So events that were missed while Kafka was not
-    available are sent later, and after a crash the rest of an unfinished batch.
-
-    Raises:
-        SourceUnavailable: Kafka is not available.
-        SourceUnreadable: The configured cluster cannot be used, or another program writes to the topic.
+    available are sent later, and after a crash the rest of an unfinished batch. Raises SourceUnavailable without Kafka,
+    SourceUnreadable if the configured cluster cannot be used, or another program writes to the topic.
     """
     begin = midnight(plan.calendar.opened + PLATFORM_AFTER)
     if until <= begin:

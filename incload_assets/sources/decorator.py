@@ -19,11 +19,7 @@ def _of_inner(name: str) -> Any:
 
 @dataclass(frozen=True)
 class SourceDecorator(Source):
-    """A source that delegates everything except parsing to an inner source.
-
-    Args:
-        source: The inner source.
-    """
+    """A source that delegates everything except parsing to an inner source."""
 
     source: Source
 

@@ -215,7 +215,7 @@ class Several(Source):
     def extract_windows(
         self, spark: SparkSession, table_name: str, positions: Mapping[str, Position], fields: Sequence[str]
     ) -> DataFrame:
-        """The rows of all sources, each of which reads all windows at once; see :meth:`Source.extract_windows`."""
+        """The rows of all sources; each source reads all windows at once; see :meth:`Source.extract_windows`."""
         theirs, rows = _of_part(fields), []
         for number, (name, part) in enumerate(self.sources.items()):
             of_one = {key: of for key, position in positions.items() if (of := _of(position, name)) is not None}

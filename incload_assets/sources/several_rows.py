@@ -17,13 +17,7 @@ NAME, PRIORITY, SEPARATOR = "source_name", "source_priority", ": "
 
 @dataclass(frozen=True)
 class SourceRows:
-    """The rows of one source.
-
-    Args:
-        name: Name of the source.
-        priority: Value of the field ``source_priority``.
-        rows: As :meth:`Source.extract_windows` returns them.
-    """
+    """The rows of one source, as :meth:`Source.extract_windows` returns them; ``priority`` is ``source_priority``."""
 
     name: str
     priority: int
@@ -31,13 +25,7 @@ class SourceRows:
 
 
 def together(parts: Sequence[SourceRows], fields: Sequence[str], contract: Contract | None) -> DataFrame:
-    """The rows of all sources; a field that sources have in different types becomes a string.
-
-    Args:
-        parts: At least one source.
-        fields: Members of ``_raw``.
-        contract: The table's contract; None if it is unknown.
-    """
+    """The rows of one or more sources; a field that they have in different types becomes a string."""
     types = [_types(part.rows) for part in parts]
     targets = contract.types if contract else {}
     alike = {name: len({str(of.get(name)) for of in types}) == 1 for name in fields}

@@ -34,7 +34,6 @@ def staged_json(
     when the table stages again, files older than a day are removed.
 
     Args:
-        spark: The session.
         table_name: For messages, and the folder's name.
         name: Prefix of the file's name, which rows have as ``_source.file``.
         records: Input of ``json.dumps``; give numbers as strings if a float would lose digits.

@@ -2,8 +2,7 @@
 
 A *window bound* at an instant is the place (an id, or an offset per topic partition) up to which all records belong to
 windows that end at or before the instant. Each window reads from one bound to the next. All processes use the same
-bounds once they are written, so the windows cover the source without gaps or overlaps, in whatever order they are
-loaded.
+bounds, so the windows cover the source without gaps or overlaps, in whatever order they are loaded.
 """
 
 import json
@@ -24,8 +23,8 @@ Bound = Mapping[str, Any]
 Choose = Callable[[Sequence[datetime], Mapping[datetime, Bound]], Mapping[datetime, Bound]]
 """From the instants without a bound (ascending) and all known bounds to new bounds, for some or all of these instants.
 
-A bound must not lie before the bound of an earlier instant, or behind the bound of a later one. If another process
-writes first, the function is called again with the bounds known then.
+Bounds must ascend with their instants. If another process writes first, the function is called again with the bounds
+known then.
 """
 
 ATTEMPTS = 20
@@ -45,15 +44,6 @@ class WindowBounds:
 
     Writes are compare-and-swap by Delta's transaction identifiers: each commit has the number after the one that its
     writer read, so if two writers read the same number, one fails and reads again.
-
-    Args:
-        lake: Location of the tables.
-        table_name: The table's name, its asset key with slashes.
-
-    Example:
-        >>> bounds = WindowBounds(lake, "retail/payments")  # doctest: +SKIP
-        >>> bounds.at([monday], lambda missing, known: {at: {"id": 17} for at in missing})  # doctest: +SKIP
-        {datetime(2026, 1, 5, tzinfo=UTC): {'id': 17}}
     """
 
     def __init__(self, lake: Lake, table_name: str) -> None:
@@ -65,14 +55,9 @@ class WindowBounds:
         return _bounds(self._read()[0])
 
     def at(self, instants: Sequence[datetime], choose: Choose) -> dict[datetime, Bound]:
-        """The bounds at some instants; missing ones are chosen and stored.
+        """The bounds at some aware instants; missing ones are chosen and stored, except where ``choose`` returns none.
 
-        Args:
-            instants: Aware.
-            choose: See :data:`Choose`; an instant for which it returns no bound is left out.
-
-        Raises:
-            SourceUnavailable: Other processes kept writing bounds in between.
+        Raises SourceUnavailable if other processes kept writing bounds in between.
         """
         wanted = {instant.astimezone(UTC) for instant in instants}
 

@@ -32,12 +32,11 @@ BOUNDARY = r'^\{"data_collections":.*,"event_count":(null|\d+),"id":".*","status
 def taken_apart(events: DataFrame, table_name: str, keep: Sequence[str], others: Sequence[str]) -> DataFrame:
     """The parsed events, which have ``ENVELOPE``, ``PAYLOAD`` and ``keep`` in ``_raw``.
 
-    ``table_name`` is the ``schema.table`` whose rows are read. The result has ``others``, ``PSEUDO_FIELDS``, and these
-    columns, whose names begin with two underscores: ``keep``; ``ENVELOPE`` as JSON text; ``connector``; ``table``
-    (``schema.table``, NULL if one is missing); ``own`` (whether the event is of the table to read); ``rest`` (a record
-    without an envelope, as JSON text); ``skipped`` of the events' source; ``row`` and, for updates, the former row
-    ``old``, as maps of variants (NULL in events of other tables); ``types``, from a column to
-    ``struct<encoding, scale>`` by the event's schema.
+    ``table_name`` is the ``schema.table`` whose rows are read. The result has ``others``, ``PSEUDO_FIELDS``, ``keep``,
+    and these columns, all with two underscores before their name: ``ENVELOPE`` as JSON text; ``connector``; ``table``
+    (``schema.table`` or NULL); ``own`` (whether the event is of the table to read); ``rest`` (a record without an
+    envelope, as JSON text); ``skipped``; ``row`` and, for updates, the former row ``old``, as maps of variants (NULL in
+    events of other tables); ``types``, from a column to ``struct<encoding, scale>`` by the event's schema.
     """
     return _with_schema(_with_facts(_with_envelope(events, keep, others), table_name))
 

@@ -26,11 +26,9 @@ class Reading:
     Args:
         keys: The columns that every delete has.
         whole_before: Whether a delete has all columns of the row (REPLICA IDENTITY FULL).
-        unavailable: The text that stands for an unavailable value.
         kept: Whether the table keeps a column's old value if the new one is unavailable.
         moves: Whether unavailable values of a row with a new key are taken from its old key.
-        types: The contract's types by column.
-        encodings: Declared encodings by column; see :mod:`~incload_assets.sources.debezium.types`.
+        types, encodings: The contract's types, and declared encodings, by column.
         masked: The columns whose values no message may show.
         default: From a type to the encoding of its values if neither the schema nor the declaration has one.
     """
@@ -48,10 +46,9 @@ class Reading:
 
 
 def table_rows(events: DataFrame, fields: Sequence[str], reading: Reading, *keep: str) -> DataFrame:
-    """The rows of a table, one per event, with the columns of ``Source.extract``.
+    """The rows of a table, one per event, with the columns of ``Source.extract``; ``keep`` are fields to pass on.
 
-    ``fields`` names members of ``_raw``: columns of the table, ``PSEUDO_FIELDS``, or of ``keep``, fields of the events'
-    source to pass on. The events have ``ENVELOPE``, ``PAYLOAD`` and ``keep``.
+    ``fields`` names members of ``_raw``: columns of the table, ``PSEUDO_FIELDS``, or of ``keep``.
     """
     others = [name for name in events.columns if name.startswith("_") and name not in ("_raw", PRESENT, SKIPPED)]
     # an object without an envelope may be a heartbeat; otherwise it gets another fault below

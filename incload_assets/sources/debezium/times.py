@@ -27,10 +27,7 @@ _ISO = r"^([+-]?\d{4,}-\d\d-\d\d)?(T?\d\d:\d\d:\d\d(\.\d{1,6})?)?Z$"
 
 
 def time_text(number: Column, encoding: Column) -> Column:
-    """The text of a date, time or timestamp given as a bigint; NULL if invalid or finer than a microsecond.
-
-    ``encoding`` is ``date``, ``time[us]`` or ``timestamp[us]``; units are ms, us, ns.
-    """
+    """The text of a bigint by ``encoding`` (``date``, ``time[us]``, …); NULL if invalid or finer than a microsecond."""
     days = F.date_from_unix_date(number.try_cast("int")).cast("string")
     date = _infinite(number, *_INFINITE_DAYS).when(number.between(*_DAYS), _of_era(days))
     moment = let(_micros(number, encoding), lambda micros: _moment(micros, encoding.startswith("timestamp")))

@@ -97,8 +97,7 @@ def item(value: Column, target: T.DataType, declared: str | None, default: str, 
 def value_of(item: Column, placeholder: str, *, arrays: bool) -> Column:
     """A :data:`VALUE`: text that the contract's type reads without loss, or NULL and the fault of the value.
 
-    ``placeholder`` is the text that an unavailable value becomes, whatever form it has. Only with ``arrays`` may the
-    item be an array.
+    Unavailable values, in whatever form, become ``placeholder``. The item may be an array only with ``arrays``.
     """
     encoding = item["encoding"]
 
@@ -193,7 +192,7 @@ _PLACES = 16383
 
 
 def decimal_text(encoded: Column, places: Column) -> Column:
-    """The decimal as plain digits, ``places`` of them after the point; NULL if invalid or of more than 38 digits.
+    """The decimal as digits, ``places`` of them after the point; NULL if invalid or of more than 38 digits.
 
     Spark's decoder also accepts invalid base64, such as ``NaN``, so the bytes must encode to the same text again.
     ``Infinity`` is valid base64, but the connector writes it for a double, so it is refused.

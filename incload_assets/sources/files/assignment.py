@@ -31,10 +31,9 @@ def by_window(
     ingested: Mapping[str, Position],
     first: datetime | None,
 ) -> dict[str, list[Listed]]:
-    """The finished files that match the template, by the partition key of the window they belong to.
+    """The finished files that match, by the partition key of their window if requested; see the module.
 
-    Files of windows that are not requested are left out. Files older than ``first``, the start of the table's first
-    window, belong to that window; None: to no window.
+    Files older than ``first``, the start of the table's first window, belong to that window; None: to no window.
     """
     finished = (file for file in files if file.is_finished)
     matching = ((file, times) for file in finished if (times := template.match(file.path)) is not None)

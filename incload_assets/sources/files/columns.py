@@ -11,10 +11,7 @@ _SHOWN = 10
 
 @dataclass(frozen=True)
 class FileColumns:
-    """The column names that a file with a header or a schema must have: one of ``known``, and all required ones.
-
-    Without a column in ``required()`` no record can become a row; it is only called if a file lacks columns.
-    """
+    """The names that a header or a schema must have: one of ``known``, and all of ``required()``, which is costly."""
 
     table_name: str
     known: Sequence[str]
@@ -23,8 +20,7 @@ class FileColumns:
     def check(self, place: str, found: Collection[str]) -> None:
         """Refuses a file that lacks required columns; ``place`` is the file, or its header, for the message.
 
-        The message does not show the file's names, except names that differ from a column only in case: if the first
-        line is not a header, its names are values.
+        No other names are shown than a column's in another case: if the first line is no header, its names are values.
         """
         lacking = [name for name in self.known if name not in found]
         if not lacking:

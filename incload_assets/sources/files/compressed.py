@@ -29,7 +29,7 @@ _BLOCK = 1 << 17
 
 
 def unpacked(stored: bytes, compression: Literal["gz", "zst"], size: int) -> tuple[bytes, bool]:
-    """The decompressed data of a file's first bytes, a little more than ``size``, and whether the file may end there.
+    """The first bytes of a file decompressed, a little more than ``size``, and whether it may end there.
 
     Raises zlib.error or zstandard.ZstdError if the bytes are not of this compression.
     """
@@ -53,10 +53,9 @@ def cut_off(table_name: str, key: str) -> SourceUnreadable:
 
 
 def check_frames(table_name: str, template: Template, paths: Iterable[str]) -> None:
-    """Checks Zstandard files for a truncation that Spark does not detect; other files are ignored.
+    """Refuses truncated Zstandard files where Spark does not detect it; ignores other files.
 
-    Reads the last 128 kB of each file, and the headers of the whole file if these bytes may contain the beginning of a
-    frame.
+    Reads the last 128 kB of each file, and all of its headers if these bytes may contain the beginning of a frame.
     """
     compressed = [path for path in paths if compression_of(path) == "zst"]
     with ThreadPoolExecutor(16) as readers:

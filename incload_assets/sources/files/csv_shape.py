@@ -41,11 +41,10 @@ class CsvOptions:
 
 @dataclass(frozen=True)
 class Shape:
-    """The properties that files must share to be read together.
+    """The properties that files must share to be read together; names in ``header`` are stripped of spaces.
 
-    ``header`` has the column names without the spaces around them. With ``finds_line_ends`` Spark must detect the line
-    ending itself, because the first line does not end with a line feed. Spark then turns every line break into a line
-    feed, even within quotes.
+    With ``finds_line_ends`` Spark must detect the line ending itself, because the first line does not end with a line
+    feed. Spark then turns every line break into a line feed, even within quotes.
     """
 
     header: tuple[str, ...]
@@ -57,8 +56,8 @@ def shapes_of(
 ) -> dict[str, Shape]:
     """The shape of each file; files without a header (nothing but blank lines) are left out.
 
-    Reads the first 64 kB of a file, or more if the header is longer. Refuses a header that cannot be decoded or
-    decompressed, lacks columns, has a name twice or a quote that is never closed.
+    Reads 64 kB, or more if the header is longer. Refuses a header that cannot be decoded or decompressed, lacks
+    columns, has a name twice or an open quote.
     """
     with ThreadPoolExecutor(16) as readers:
         shapes = readers.map(lambda path: _shape_of(table_name, template, path, options), paths)
@@ -110,10 +109,7 @@ def _shape_of(table_name: str, template: Template, path: str, options: CsvOption
 
 
 def _finds_line_ends(table_name: str, key: str, begun: str) -> bool:
-    """Whether Spark must detect the line ending, from the blank lines and the header at its start.
-
-    Refuses files in which Spark would detect a wrong one, because it only uses the first line break.
-    """
+    """Whether Spark must detect the line ending; refuses files in which its first line break would mislead it."""
     blank = begun[: len(begun) - len(begun.lstrip("\r\n"))]
     if not begun.endswith("\r") and "\r" not in blank:
         return False
@@ -152,10 +148,7 @@ def _head_of(table_name: str, key: str, path: str, size: int) -> tuple[bytes, bo
 
 @dataclass(frozen=True)
 class _Header:
-    """The first record of a text: its fields, or None if there is none, and whether its last quote is open.
-
-    It is complete if text follows it. ``length`` is the number of characters up to the end of its line.
-    """
+    """The first record of a text, complete if text follows it; ``length``: characters to the end of its line."""
 
     record: list[str] | None
     is_open: bool

@@ -35,9 +35,6 @@ _FAULTS = (
 
 
 def file_error(table_name: str, text: str) -> IncrementalLoadError | None:
-    """The error for a text of Spark's exception about a file; None if the text is about something else.
-
-    A file is opened when Spark runs, so a file that is cut off in the middle of its compression shows only then.
-    """
+    """The error for a text of Spark's exception about a file, such as a truncated one; None for any other text."""
     found = re.search(r"reading file (\S.*?)\.\s", text)
     return first_match(_FAULTS, text, table=table_name, file=found[1] if found else "a source file")

@@ -176,10 +176,6 @@ class Files(Source):
 
         Field names are compared exactly, including case. ``_source.file`` is the key in the position, ``block`` the
         byte at which Spark began to read, ``row`` the number of the record from there, beginning with 1.
-
-        Raises:
-            SourceChanged: A file has changed or vanished since the detection.
-            SourceUnreadable: A file cannot be opened, has no usable header or footer, or an unknown extension.
         """
         options = CsvOptions(self.delimiter, self.encoding)
         targets = self.contract.types if self.contract else {}

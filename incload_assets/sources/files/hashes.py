@@ -1,8 +1,7 @@
 """Content hashes of local files, computed again only when a file may have changed.
 
-Size, modification time, change time and inode decide whether a file may have changed; the change time cannot be set
-back by a program that preserves modification times. Hashes are kept in a small SQLite file. It is a cache: processes
-share it, and when it is lost or broken the hashes are computed again.
+Size, modification time, change time and inode decide whether it may; the change time cannot be set back by a program
+that preserves modification times. Hashes are cached in a small SQLite file that processes share; it may be lost.
 """
 
 import contextlib

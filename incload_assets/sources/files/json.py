@@ -4,10 +4,9 @@ Every line is parsed as a *variant*, see :mod:`incload_assets.contract.exact_jso
 their spelling (1.10 becomes 1.1); ``_payload`` has the original line.
 
 400,000 lines of five members take 1.2 s on two cores: 0.35 s for parsing, 0.45 s for the members' strings (Spark makes
-a separate cast for each), 0.25 s for the search for undeclared names. ``spark.read.json`` into strings keeps all digits
-and takes 0.2 s, but it detects neither duplicate names nor text after the object, and does not return the line;
-``from_json`` takes 0.5 s. Taking members from the map of names one by one was tried: as long, and longer where Spark
-interprets it.
+a separate cast for each), 0.25 s for undeclared names. ``spark.read.json`` into strings takes 0.2 s, but it detects
+neither duplicate names nor text after the object, and does not return the line; ``from_json`` takes 0.5 s. Taking
+members from the map of names one by one is no faster.
 """
 
 from collections.abc import Sequence
@@ -39,10 +38,7 @@ _REFUSED = "refused"
 def read_json(
     spark: SparkSession, template: Template, paths: Sequence[str], fields: Sequence[str], size: int = 0
 ) -> list[Records]:
-    """The lines of the files as records, with all fields as strings; blank lines are ignored.
-
-    ``fields`` names members of ``_raw``; ``size`` is that of the files together, in bytes, or 0 if they are small.
-    """
+    """The lines of the files as records, all fields as strings, without blank lines; ``size`` in bytes, 0 if small."""
     if not paths:
         return []
     text = F.col("value")
@@ -71,10 +67,6 @@ def json_records(texts: DataFrame, fields: Sequence[str], *keep: str) -> DataFra
             bigint, row: bigint>).
         fields: Names of the members of ``_raw``, all strings.
         keep: Other columns of ``texts`` to pass on, for example ``_window``.
-
-    Example:
-        >>> where = "named_struct('file', topic, 'block', bigint(partition), 'row', offset) AS _source"
-        >>> json_records(messages.selectExpr("string(value)", where), ["id", "name"])  # doctest: +SKIP
     """
     text, json = F.col("value"), F.col("__json")
     record = F.when(is_single(json), F.try_variant_get(json, "$[0]", "map<string,variant>"))

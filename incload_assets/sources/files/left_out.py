@@ -26,10 +26,7 @@ _MORE = r"(?:[\W_][^/]*)?"
 def left_out(
     template: Template, declared: Format | None, files: Iterable[Listed], times: Container[tuple[str, ...]] | None
 ) -> Iterator[Listed]:
-    """The files that the path leaves out only because of their names.
-
-    ``times`` are the time fields of the requested windows; None for a path without time fields.
-    """
+    """The files left out only because of their names; ``times``: time fields of the requested windows, None without."""
     similar = re.compile(_loosely(template, declared), re.DOTALL | re.IGNORECASE)
     for file in files:
         if (

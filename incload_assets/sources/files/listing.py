@@ -25,9 +25,9 @@ _SINGLE_SCANS = 8
 
 @dataclass(frozen=True)
 class Listed:
-    """A file as listed: full path, size in bytes, modification time in the store (aware, UTC).
+    """A file as listed: full path, bytes, modification time in the store (aware, UTC).
 
-    ``etag`` is the store's own identifier of the content; None for local files, whose content is hashed when needed.
+    ``etag`` is the store's identifier of the content; None for local files, whose content is hashed when needed.
     """
 
     path: str
@@ -46,8 +46,8 @@ def files_of(
 ) -> Iterator[Listed]:
     """Every file below the literal prefixes of the windows, each once, including unfinished and non-matching files.
 
-    ``was_there`` returns whether the store held files before; then a missing root is an error, not an empty store. It
-    is only called if the root is missing, because it reads all ingested positions.
+    If ``was_there()`` (the store held files before), a missing root is an error, not an empty store. It is only called
+    if the root is missing, because it reads all ingested positions.
     """
     prefixes = sorted({template.prefix_of(window) for window in windows})
     if not prefixes:

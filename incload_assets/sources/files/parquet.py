@@ -1,7 +1,4 @@
-"""Reader of Parquet files with their own types.
-
-Spark uses the schema of one file for all files of a read, so files are grouped by the schema in their footers.
-"""
+"""Reader of Parquet files, grouped by the schema in their footers, because Spark uses one file's schema for all."""
 
 import io
 from collections import Counter

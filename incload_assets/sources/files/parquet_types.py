@@ -81,7 +81,7 @@ def with_bytes(spark: T.DataType, kind: pa.DataType) -> T.DataType:
 
 
 def with_times(value: Column, kind: pa.DataType, *, iso: bool = False) -> Column:
-    """A value of any type as Spark reads it, with nanoseconds and INT96 (not in keys of maps) converted to strings.
+    """A value as Spark reads it, with nanoseconds and INT96 (not in keys of maps) converted to strings.
 
     With ``iso`` times are formatted like ``sql.TIMES_IN_JSON``; otherwise like Spark's cast.
     """

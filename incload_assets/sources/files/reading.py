@@ -48,11 +48,8 @@ def read(
     """All records of the files, each read once, with the columns of :meth:`Source.extract` and ``_present``.
 
     A field has its type in the files. If the types differ, it is a string in all rows, which converts to the contract's
-    type (in ``targets``) like the original value. At least one file must have each field in ``asked``.
-
-    Raises:
-        SourceChanged: A local file does not match its etag.
-        SourceUnreadable: A file cannot be read; the message names it.
+    type (in ``targets``) like the original value. At least one file must have each field in ``asked``. Raises
+    SourceChanged if a local file does not match its etag, SourceUnreadable, with its name, if it cannot be read.
     """
     _check_unchanged(table_name, template, files)
     by_format: dict[Format, list[str]] = {}

@@ -30,8 +30,8 @@ _AS_IT_LIES = {
 }
 """Options for local files, which are then read independently of other files beside them.
 
-Not for S3: the first reader of a bucket fixes these options for its file system as long as the server runs, and data
-written to S3 passes through local files of the usual file system.
+Not for S3: the first reader of a bucket fixes its file system's options as long as the server runs, and data written to
+S3 passes through local files of the usual file system.
 """
 
 WORTH_READING_TWICE_BYTES = 8 * 2**20
@@ -43,8 +43,8 @@ _NUMBER_IN_TASK = 2**33 - 1
 class Records:
     """The records of files with the same shape, with the columns of :meth:`Source.extract`.
 
-    ``types`` has the type of each member of ``_raw``; None if these files do not have the field. If ``varied``, records
-    have different fields, and the frame has a column ``_present``.
+    ``types`` has the type of each member of ``_raw``; None if the files do not have it. If ``varied``, records have
+    different fields, and the frame has a column ``_present``.
     """
 
     frame: DataFrame
@@ -77,11 +77,10 @@ def numbered(lines: DataFrame, template: Template, paths: Sequence[str] = (), si
     Spark reads a block in one task from its beginning, so ``monotonically_increasing_id`` grows by one from record to
     record. For a single file it contains the number of the record in its task, which reads one block unless the number
     of tasks is limited. In several files with many records, a record's number is its distance from the first record of
-    its block. That reads the files once more, but it is faster than sorting: sorting 400,000 records takes as long as
-    parsing them.
+    its block: that reads the files once more, but sorting takes longer, 400,000 records as long as parsing them.
 
-    ``lines`` have ``__path``, ``__block`` and ``__order``, their order of reading; they must not be filtered after
-    ``__order`` was computed. ``paths`` are given if no record was filtered out; ``size`` is the total in bytes.
+    ``lines`` have ``__path``, ``__block`` and ``__order``, their order of reading; they must not be filtered after it
+    was computed. ``paths`` are given if no record was filtered out; ``size`` is the total in bytes.
     """
     if len(paths) == 1 and lines.sparkSession.conf.get("spark.sql.files.maxPartitionNum", None) is None:
         row = F.col("__order").bitwiseAND(_NUMBER_IN_TASK) + 1

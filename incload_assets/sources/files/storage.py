@@ -1,9 +1,9 @@
 """The store behind a path: a local folder or S3, through fsspec.
 
 fsspec with s3fs, because one small interface then opens, reads parts of and lists both kinds of store, S3 requests go
-out many at a time without threads of our own, and pyarrow reads Parquet footers through it. Credentials come from the
-usual provider chain of boto (environment, profile, role) and from nowhere else; the endpoint from
-``AWS_ENDPOINT_URL_S3`` or ``AWS_ENDPOINT_URL``; the authorities of its certificate from ``AWS_CA_BUNDLE``.
+out many at a time without threads of our own, and pyarrow reads Parquet footers through it. Credentials come only from
+boto's provider chain (environment, profile, role), the endpoint from ``AWS_ENDPOINT_URL_S3`` or ``AWS_ENDPOINT_URL``,
+the authorities of its certificate from ``AWS_CA_BUNDLE``.
 """
 
 import os
@@ -86,11 +86,9 @@ def default_encryption(path: str) -> str | None:
 def store_errors(table_name: str, place: str, file: str | None = None) -> Iterator[None]:
     """Turns the errors of a store into errors of this package; ``file`` is the key of a file that was listed before.
 
-    Raises:
-        SourceChanged: The file has vanished.
-        SourceUnavailable: The store does not answer, or is busy.
-        SourceUnreadable: The store refuses, or its certificate is not trusted. Only the error's code is shown, because
-            its full text may contain secrets.
+    Raises SourceChanged if it has vanished, SourceUnavailable if the store does not answer, or is busy,
+    SourceUnreadable if it refuses, or its certificate is not trusted. Only the error's code is shown: its full text may
+    contain secrets.
     """
     if is_s3(place):
         S3Endpoint.from_env().check(f"{table_name}: {place}")

@@ -57,10 +57,7 @@ def begins_as_json(value: Column) -> Column:
 def refuse_framed(
     table_name: str, window: Window, topic: str, reason: str, messages: int, first: tuple[str, int]
 ) -> None:
-    """Refuses a window if the reason why most messages were rejected is one of :data:`FRAMED`.
-
-    ``first`` is the place of the first one, with the topic partition at its end, and its offset.
-    """
+    """Refuses a window if most messages were rejected as :data:`FRAMED`; ``first``: place and offset of the first."""
     if reason not in FRAMED:
         return
     partition = first[0].rpartition("/")[2]

@@ -136,11 +136,8 @@ class Kafka(Source):
     def extract(self, spark: SparkSession, table_name: str, position: Position, fields: Sequence[str]) -> DataFrame:
         """The messages between the offsets of a position; see :meth:`Source.extract`.
 
-        ``_source.file`` is ``cluster/topic/partition``, ``block`` the topic partition, ``row`` the offset.
-
-        Raises:
-            SourceUnreadable: Offsets are gone, or the topic is another one.
-            SourceUnavailable: The cluster does not answer.
+        ``_source.file`` is ``cluster/topic/partition``, ``block`` the topic partition, ``row`` the offset. If offsets
+        are gone, or the topic is another one, it raises SourceUnreadable.
         """
         return self.extract_windows(spark, table_name, {"": position}, fields).drop("_window")
 
@@ -199,9 +196,9 @@ class Kafka(Source):
         return {str(partition): end - begin for partition, (begin, end) in ranges_of(position).items()}
 
     def headroom(self, table_name: str, positions: Mapping[Window, Position], now: datetime) -> list[RetentionMargin]:
-        """The margin by the topic's ``retention.ms``; ``retention.bytes`` may remove messages earlier.
+        """The margin by the topic's ``retention.ms``, which the account must be allowed to read; see the base class.
 
-        The account must be allowed to describe the topic's configuration. See :meth:`Source.headroom`.
+        ``retention.bytes`` may remove messages earlier.
         """
         look = self._look(table_name)
         if not positions or (retention := look.retention) is None:

@@ -73,17 +73,12 @@ def json_messages(
     *keep: str,
     framed: Framed | None = None,
 ) -> DataFrame:
-    """The records of messages whose values are JSON objects, plain or as ``{"schema": …, "payload": …}``.
+    """The records of messages whose values are JSON objects, plain or as ``{"schema": …, "payload": {…}}``.
 
-    They have the columns of :meth:`~incload_assets.declaration.source.Source.extract`. The record of a tombstone is its
-    key; tombstones are skipped unless ``kafka_tombstone`` is in ``fields``.
-
-    Args:
-        place: Cluster and topic, for ``_source.file``.
-        fields: Names of the members of ``_raw``; see :data:`ABOUT`.
-        key: The field that gets the message's key, if the key is not a JSON object.
-        keep: Other columns to pass on.
-        framed: What follows the frames of a schema registry; None: messages have none.
+    They have the columns of :meth:`~incload_assets.declaration.source.Source.extract`, and ``keep``. ``place``, cluster
+    and topic, begins their ``_source.file``; ``fields`` may name :data:`ABOUT`. The record of a tombstone is its key;
+    tombstones are skipped unless ``kafka_tombstone`` is in ``fields``. A key that is no JSON object becomes the field
+    ``key``. ``framed``: what follows the frames of a schema registry; None: messages have none.
     """
     why = F.when(is_framed("value"), why_framed("value"))
     if framed is not None:

@@ -30,8 +30,8 @@ Ranges = Mapping[int, tuple[int, int]]
 class Chooser:
     """Chooser of window bounds, see :data:`~incload_assets.sources.window_bounds.Choose`.
 
-    The table's first window (from ``first``) begins with the oldest record of the topic. No bound lies before the
-    offsets up to which a window was ingested, by the window's end.
+    The window that begins at ``first`` begins with the topic's oldest record. No bound lies before offsets up to which
+    a window was ingested, by the window's end.
     """
 
     look: TopicMetadata

@@ -45,16 +45,12 @@ SELECT now(), pg_postmaster_start_time()::text, pg_is_in_recovery(),
 
 @dataclass(frozen=True)
 class Server:
-    """State of a server at one moment.
+    """State of a server at one moment; ``now`` is its clock, aware, UTC, ``skew`` its lead on the loader's clock.
 
-    Args:
-        now: Time of its clock, aware, UTC.
-        skew: How far its clock is ahead of the loader's clock.
-        started: Start of the server, in its own spelling; transaction numbers are only unique since then.
-        standby: Whether the server replicates another one, whose transactions it does not know.
-        prepared: Number of transactions that are prepared and not yet committed.
-        transactions: Begin of the running transactions by number; None if it is hidden.
-        sessions: Begin of the sessions by process and begin; None if it is hidden.
+    Transaction numbers are only unique since ``started``, in the server's own spelling. A ``standby`` does not know the
+    transactions that it replicates. ``prepared`` counts transactions that are prepared and not yet committed.
+    ``transactions`` has the begin of the running ones by number, ``sessions`` by process and begin; None if it is
+    hidden.
     """
 
     now: datetime
@@ -70,8 +66,7 @@ class Server:
 class Closing:
     """Progress of a window towards completeness; the state is explained in the module.
 
-    ``pending`` are the transactions, or sessions, that the window waits for; their numbers are only valid since the
-    server's start.
+    The window waits for ``pending``, transactions or sessions, whose numbers are only valid since the server's start.
     """
 
     state: State
@@ -111,9 +106,8 @@ def server_of(connection: psycopg.Connection[Any]) -> Server:
 def closing(edge: datetime | None, before: Closing, server: Server, *, by_session: bool = False) -> Closing:
     """The present closing of a window, from the one when the window was ingested.
 
-    Args:
-        edge: Instant from which on no transaction begins that could add a row; None if it is not known yet.
-        by_session: Whether to wait for sessions instead of transactions, because sessions cache sequence numbers.
+    From ``edge`` on no transaction begins that could add a row; None: not known yet. With ``by_session`` it waits for
+    sessions, because they cache sequence numbers.
     """
     if before.state == "closed":
         return Closing("closed")

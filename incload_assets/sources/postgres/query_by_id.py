@@ -100,7 +100,7 @@ def _range(start: Bound | None, end: Bound) -> Range:
 
 
 def _chosen(now: Bound) -> Choose:
-    """Chooser of missing bounds: equal to the next stored bound, or, after the last of them, the present state.
+    """Chooser of missing bounds: the next stored bound, or, after the last of them, the present state.
 
     If another process has meanwhile stored a bound with a higher number, that bound is used instead.
     """

@@ -94,10 +94,9 @@ _ROW, _TEXT = '"_incload_row"', '"_incload_text"'
 
 @dataclass(frozen=True)
 class Found:
-    """Statistics of the rows in a range; ``least`` and ``most`` are finite values, None if there are none.
+    """Statistics of the rows in a range; ``least`` and ``most`` are finite, or None; ``nulls``: rows without a value.
 
-    The hash does not depend on the order of the rows; it is a sum, so that repetitions count. ``size`` is in bytes of
-    text, and ``nulls`` counts rows whose column is NULL.
+    The hash is a sum: independent of the order, and repetitions count. ``size`` is in bytes of text.
     """
 
     rows: int = 0

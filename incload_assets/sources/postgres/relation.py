@@ -45,13 +45,10 @@ TIMES = {"timestamptz": "timestamptz", "timestamp": "timestamp"}
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table.
+    """A column of a table; its ``type`` is, for a domain, the base type; ``nested`` types are read as JSON.
 
-    Args:
-        type: Name of the type; for a domain, of its base type.
-        nested: Whether it is an array or a composite, which are read as JSON.
-        cache: How many values a session takes from the column's sequence at once; None without a sequence.
-        last: The sequence's last value; None without a sequence, or if the account may not read it.
+    ``cache`` is how many values a session takes from the column's sequence at once, ``last`` the sequence's last value;
+    None without a sequence, or if the account may not read it.
     """
 
     name: str

@@ -72,7 +72,7 @@ class DeltaFiles:
         return files
 
     def only_rewritten(self, files: Iterable[str], then: str, since: int, concerned: Callable[[Value], bool]) -> bool:
-        """True if the commits since a version rewrote the present files of some partition values without changing rows.
+        """True if commits since a version only rewrote the files of some partition values, without changing rows.
 
         ``then`` is the :func:`digest` of the files that these values, which ``concerned`` selects, had at that version.
         """

@@ -34,11 +34,8 @@ _SCHEMA = pa.schema([pa.field("number", pa.int64(), nullable=False), pa.field("n
 class Settled:
     """Note that a window refers to no row of a table that has changed since the window was ingested.
 
-    Args:
-        own: Digest of the window's own rows.
-        rows: The table's state that the window was derived from: ``rows`` of the ingested position.
-        files: Digest of later files of the table that give the window the same rows.
-        version: The table's version with these files.
+    ``own`` is a digest of the window's own rows, ``rows`` the table's state in the ingested position, ``files`` a
+    digest of its later files that give the window the same rows, ``version`` the table's version with these files.
     """
 
     own: str

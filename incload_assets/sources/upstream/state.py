@@ -22,9 +22,8 @@ class UpstreamTable:
 
     Args:
         name: Name of the function's argument that takes the table's rows.
-        partition: Partition column of the table, which assigns its rows to windows; None: every window gets all rows.
-        on: The column by which rows of the partitioned tables refer to rows of this one; None: unknown, so that any
-            change concerns all windows.
+        partition: Partition column, which assigns rows to windows; None: every window gets all rows.
+        on: The column by which partitioned tables refer to this one; None: any change concerns all windows.
     """
 
     name: str
@@ -50,9 +49,8 @@ class UpstreamState:
     def state(self, window: Window, before: Position | None) -> dict[str, Any]:
         """The table's entry in the position of a window; ``before`` is the position that was ingested last.
 
-        Returns:
-            ``id`` and ``version`` of the table; ``files``, a digest of the window's files; ``rows``, which identifies
-            the window's rows and stays the same if the files were only rewritten since ``before``.
+        It has ``id`` and ``version`` of the table; ``files``, a digest of the window's files; ``rows``, which
+        identifies the window's rows and stays the same if the files were only rewritten since ``before``.
         """
         files = self.digest(window)
         now = {"id": self.delta.table_id, "version": self.delta.version, "files": files}

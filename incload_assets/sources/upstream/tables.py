@@ -1,8 +1,7 @@
 """Tables of the lake as the source of derived tables, which follow every change upstream, whatever made it.
 
-A window's position is the set of data files that hold its rows upstream (see
-:mod:`incload_assets.sources.upstream.delta_files`). So no change data feed needs to be enabled, kept or read, or can
-have been vacuumed. Spark reads the rows at exactly the versions of the detection.
+A window's position is the set of data files that hold its rows upstream, see :mod:`.delta_files`. So no change data
+feed needs to be enabled, kept or read, or can have been vacuumed. Spark reads the detected versions.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -119,11 +118,8 @@ class Tables(Source):
     def extract(self, spark: SparkSession, table_name: str, position: Position, fields: Sequence[str]) -> DataFrame:
         """The rows that the function returns for a position; see :meth:`Source.extract`.
 
-        ``_source.file`` names the versions of the tables; ``block`` and ``row`` are NULL.
-
-        Raises:
-            SourceChanged: A version no longer exists.
-            DeclarationError: The function does not return the contract's columns.
+        ``_source.file`` names the versions of the tables; ``block`` and ``row`` are NULL. A version that no longer
+        exists raises SourceChanged, other columns than the contract's DeclarationError.
         """
         if not position.detail.get("rows"):
             nothing = ", ".join(f"`{name.replace('`', '``')}`: string" for name in fields)
