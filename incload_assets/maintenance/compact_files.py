@@ -44,9 +44,7 @@ class FilesCompacted(Counts):
     Args:
         partitions: Partitions whose small files were combined; an unpartitioned table counts as one.
         busy: Partitions left alone, because a load committed to them meanwhile.
-        before: Small files that were combined.
-        after: Files that they were combined into.
-        size: Total size of the new files in bytes.
+        before, after: Small files that were combined, and the files that they were combined into, of ``size`` bytes.
         read_before, read_after: Milliseconds that a query took that reads every column of these partitions.
     """
 
@@ -60,15 +58,7 @@ class FilesCompacted(Counts):
 
 
 def compact_files(load: LoadContext) -> FilesCompacted:
-    """Combines small files of the table in partitions that have many of them.
-
-    Args:
-        load: The run's load context.
-
-    Example:
-        >>> compact_files(LoadContext(spark, table, lake, info=print))  # doctest: +SKIP
-        FilesCompacted(partitions=1, busy=0, before=40, after=1, size=180224)
-    """
+    """Combines small files of the table in partitions that have many of them."""
     delta, name = load.lake.delta(load.uri), load.table.name
     places, done = crowded(delta) if delta is not None else [], FilesCompacted()
     for first in range(0, len(places), AT_ONCE):

@@ -46,12 +46,7 @@ _A_WEEK = timedelta(weeks=1)
 
 @dataclass(frozen=True)
 class Vacuumed(Counts):
-    """The counts of a vacuum.
-
-    Args:
-        files: Number of files removed, including empty folders.
-        size: Size of the removed files in bytes.
-    """
+    """The counts of a vacuum: files removed, including empty folders, and their size in bytes."""
 
     files: int = 0
     size: int = 0
@@ -60,16 +55,10 @@ class Vacuumed(Counts):
 def vacuum(load: LoadContext, *, everything: bool) -> Vacuumed:
     """Removes files from a table and its log that no version within the retention uses.
 
-    Args:
-        load: The run's load context.
-        everything: Whether to list all files, to find those that were never committed.
+    With ``everything`` all files are listed, to find those that were never committed.
 
     Raises:
         DeclarationError: The retention of the table or its log is too short; nothing was removed from it.
-
-    Example:
-        >>> vacuum(LoadContext(spark, table, lake, info=print), everything=False)  # doctest: +SKIP
-        Vacuumed(files=40, size=180224)
     """
     done, name = Vacuumed(), load.table.name
     for what, uri in ((name, load.uri), (f"the log of {name}", load.log.uri)):
