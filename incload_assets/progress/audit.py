@@ -37,7 +37,7 @@ Action = Literal[
     "discard", "fix", "rebuild", "backup", "restore", "adopt", "contract", "read", "status", "expire", "erase",
 ]  # fmt: skip
 DAMAGED = (LakeUnreadable, StoredFileLost, OSError, pa.ArrowException)
-"""The errors of a read of an audit of which a commit or a file is damaged or gone."""
+"""The errors of a read of an audit with a commit or a file that is damaged or gone."""
 WRITER = "incload/audit"  # the identifier of the fence of entries
 FAILED = "failed"
 """The detail with the errors' classes, in an entry about what was not finished; former versions counted loads in it."""
