@@ -1,9 +1,7 @@
-"""Compaction of small files, in partitions where loads have left many of them.
+"""Compaction of small files in partitions where loads have left many of them; every file makes reading slower.
 
-A load that only inserts adds a file to each partition that it touches, and a load that changes little may leave the
-other files alone; every file makes reading the table slower. Compaction runs Delta's ``OPTIMIZE`` for the small files
-of partitions that have many of them. They are found in Delta's log alone. Files that are large enough are neither read
-nor rewritten, so the cost depends only on what loads have added since.
+It runs Delta's ``OPTIMIZE`` for the small files of these partitions, which are found in Delta's log alone. Files that
+are large enough are neither read nor rewritten, so the cost depends only on what loads have added since.
 
 Compaction changes no row. A concurrent load that was about to rewrite one of the files loses the race and plans again;
 a compaction that loses the race leaves the partitions to the next compaction. Tables derived from the table recognize

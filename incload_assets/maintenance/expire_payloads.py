@@ -1,14 +1,14 @@
 """Removal of payloads of rejected rows at the end of their lifetime, the table's ``quarantine_retention``.
 
-The rows stay, with their typed columns, reasons and places; payload and unknown fields are emptied. Rows that people
-have accepted keep payloads, too, and lose them in the same way. Whether a data file has payloads is in its
-footer, so only files that are old enough and have some are rewritten.
+The rows stay, with their typed columns, reasons and places; payload and unknown fields are emptied, also of rows that
+people have accepted. Whether a data file has payloads is in its footer, so only files that are old enough and have some
+are rewritten.
 
 A removal may run beside loads. It is computed from one version of the log, and its commit replaces the files of that
 version, together with the record of each window. Every ingestion replaces the record, too, so of a removal and an
 ingestion that commit at once, Delta rejects the later one: an ingestion starts again, a removal is left to the next
-night. Therefore a removal needs no agreement with loads beforehand, unlike a compaction of the log, which removes
-changes that a load may be about to fold.
+night. So it needs no agreement with loads beforehand, unlike a compaction of the log, which removes changes that a
+load may be about to fold.
 
 A former landing that names a file of the log gets a copy before the file leaves the log, so that it can be undone. Its
 payloads end with ``undo_retention``.
@@ -56,10 +56,7 @@ _FOOTERS_AT_ONCE = 8
 
 @dataclass(frozen=True)
 class PayloadsExpired(Counts):
-    """The counts of a removal of payloads: windows, rows and files that had them, and sizes of the files in bytes.
-
-    Windows that are ``busy`` are left to the next night, as loads committed to them.
-    """
+    """The counts of a removal of payloads, and sizes of files in bytes; ``busy`` windows wait for the next night."""
 
     windows: int = 0
     rows: int = 0

@@ -93,8 +93,7 @@ class MaintenanceJob:
 
     Args:
         removes: What the job removes for good; a person who launches it has to confirm. Empty: nothing.
-        of_lake: Processes what all tables share, after them; returns metadata for the step's output. Not if only some
-            tables are chosen.
+        of_lake: Processes what all tables share, after them, unless some are chosen; returns metadata for the output.
     """
 
     name: str

@@ -1,12 +1,10 @@
 """Delta's ``VACUUM`` of a table and its log: removes files that no version within the retention uses.
 
-A load that rewrites a file leaves the old one in place for readers of older versions. It stays for the table's
+A load that rewrites a file leaves the old one for readers of older versions, for the table's
 ``delta.deletedFileRetentionDuration``: unless this is set, a week (Delta's default), and two days for logs. The files
 that are due are listed in Delta's commits, so the cost depends only on what loads have replaced. Files that a killed
-load wrote but never committed are not in any commit; they are found by listing all files, once a week.
-
-Such a listing can distinguish abandoned files from those that a load is writing only by their age. So a retention that
-is shorter than a load may take is refused.
+load wrote but never committed are found by listing all files, once a week. A listing can distinguish them from files
+that a load is writing only by their age. So a retention that is shorter than a load may take is refused.
 """
 
 from dataclasses import dataclass
