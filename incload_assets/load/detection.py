@@ -19,7 +19,7 @@ def detect(load: LoadContext, windows: list[Window]) -> dict[str, Position]:
 
 
 def _found(load: LoadContext, window: Window) -> Position | None:
-    """The source's present position of a window; the ingested one if the source can no longer tell."""
+    """The source's present position of a window; the ingested one if the source no longer has it."""
     try:
         return detect(load, [window]).get(window.key)
     except SourceUnreadable as error:

@@ -46,7 +46,6 @@ class LoadReport:
 
     Args:
         ingested: Whether this load ingested the window; False if the log already had it.
-        committed: Whether this load committed to the table.
         size: Size of the window's changes in the log, in bytes.
         seconds: Time spent per phase; of windows that were loaded together, an equal share each.
         timeline: Name, start in seconds since 1970 and duration in seconds of each part of a phase.

@@ -40,7 +40,6 @@ class Revision:
 
     Args:
         fence: The number of the window's last landing in the log's commits, 0 if none.
-        staged: Rows that the window is to hold.
         held_off: Whether removals of compactions that may be running are rejected since before the attempt.
     """
 
