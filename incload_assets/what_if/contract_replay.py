@@ -25,7 +25,7 @@ from incload_assets.platform.sql import col
 from incload_assets.platform.wording import several, some
 
 _LANDED = "landed"
-"""The payload that stands for that of an accepted row, so that it is known among the validated ones."""
+"""The payload in place of an accepted row's, by which the row is recognized among the validated ones."""
 _VALUE = r"(?s)^(.*?: )'.*' (?=\S)"
 SHOWN_REASONS = 5
 SHOWN_ROWS = 3
