@@ -1,4 +1,4 @@
-"""A run of a table's asset: loads its partitions, oldest first, each of which succeeds or fails by itself."""
+"""A run of a table's asset: loads its partitions, oldest first; each succeeds or fails by itself."""
 
 import random
 import time

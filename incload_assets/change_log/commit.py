@@ -48,7 +48,7 @@ def commit(
     """Replaces windows of the log, or adds to one, in one commit with a fence; returns whether the log now has it.
 
     Args:
-        staged: Staged rows; those of other windows, and those that are no changes, are left out.
+        staged: Staged rows; rows of other windows, and rows that are no changes, are left out.
         base: The record of the window to which rows are added; None: windows are replaced. If the log now has another
             record, because it was restored or ingested again, nothing is committed.
         keep: Whether what the windows held is kept for an undo.

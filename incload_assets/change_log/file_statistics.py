@@ -42,7 +42,7 @@ def _object(values: dict[str, str]) -> str:
 
 
 def _text(value: str) -> str:
-    """A text as JSON without escapes beyond ASCII, as deltalake misreads those of characters beyond U+FFFF."""
+    """A text as JSON without escapes beyond ASCII, as deltalake misreads escapes of characters beyond U+FFFF."""
     return json.dumps(value, ensure_ascii=False)
 
 

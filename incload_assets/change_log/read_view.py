@@ -113,7 +113,7 @@ BROADCAST_ROWS = 500_000
 
 
 def of_keys(rows: DataFrame, keys: DataFrame, table: Table, at: ReadView) -> DataFrame:
-    """Rows of the table, without those of other keys if that saves work: the remaining rows are hashed."""
+    """Rows of the table, without rows of other keys if that saves work: the remaining rows are hashed."""
     if at.near_bytes < WORTH_FILTERING_BYTES or at.changes > BROADCAST_ROWS:
         return rows
     return rows.join(F.broadcast(keys.select(*map(col, table.identity))), list(table.identity), "left_semi")

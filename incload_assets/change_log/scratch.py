@@ -28,7 +28,6 @@ class Change:
     """The effect that a merge would have.
 
     Args:
-        at: The read view of its plan.
         rows: Each row of the table (alias ``t``) or action (alias ``s``) that would change, with a column that says
             what the merge does: insert, update or delete.
         by_key: Whether rows and actions are joined, so that an updated row has both.
@@ -43,14 +42,7 @@ class Change:
 
 @dataclass
 class Landed:
-    """The rows of the log that a load has landed in its scratch.
-
-    Args:
-        staged: All staged rows, also those that were replaced since.
-        present: The staged rows that the log would have.
-        records: The window records that it would have.
-        replaces: Whether they replace what their windows hold, and are not only added.
-    """
+    """The rows of the log that a load has landed in its scratch; if not ``replaces``, they are added to windows."""
 
     staged: list[Staged] = field(default_factory=list)
     present: list[Staged] = field(default_factory=list)
@@ -60,13 +52,9 @@ class Landed:
 
 @dataclass
 class Merged:
-    """The merges of a load in its scratch.
+    """The merges of a load in its scratch, in their order, with the number that the last one would have committed.
 
-    Args:
-        changes: Their effects, in their order.
-        near: The rows that the touched part of the table would have; None before any merge.
-        others: The rows of the other parts.
-        fence: The number that the last merge would have committed.
+    ``near``: the rows that the touched part of the table would have, None before any merge; ``others``: all other rows.
     """
 
     changes: list[Change] = field(default_factory=list)
@@ -83,16 +71,10 @@ class Merged:
 
 @dataclass(frozen=True)
 class ScratchLake(FollowedLake):
-    """A lake for one load that changes nothing in it.
+    """A lake for one load that changes nothing in it; ``aside`` is a folder of this machine for the load alone.
 
     A source that stores small facts while it is asked (where its windows end, what a derived window refers to) reads
     them back as if they were stored, but they are not in the lake. A table that does not exist yet is an empty one.
-
-    Args:
-        root: As in :class:`~incload_assets.platform.lake.Lake`.
-        aside: A folder of this machine for the load alone.
-        landed: What it has landed in the log.
-        merged: What it has merged into the table.
     """
 
     aside: Path = field(kw_only=True)
@@ -114,11 +96,7 @@ class ScratchLake(FollowedLake):
         return uri not in self._moved and self.delta(uri) is not None
 
     def ensure(self, uri: str, declared: Stored, table_name: str, *, whole: bool, adaptation: Adaptation) -> Adapted:
-        """Checks a table against its declaration; one that does not exist is empty from now on.
-
-        Raises:
-            SchemaMismatch: The load would stop with this error, or first widen types.
-        """
+        """Checks a table against its declaration, as the load would; one that does not exist is empty from now on."""
         if (delta := self.delta(uri)) is None:
             self._moved[uri] = place = self._place(uri)
             columns = Schema.from_json(declared.columns.json())
@@ -140,12 +118,7 @@ class ScratchLake(FollowedLake):
         return [name for name in columns.names if name not in known]
 
     def seen(self, at: ReadView, lacking: Sequence[str]) -> ReadView:
-        """A read view of the lake as the load would have it.
-
-        Args:
-            at: The read view.
-            lacking: The columns that the load would add to the log.
-        """
+        """A read view of the lake as the load would have it, with the columns that it would add to the log."""
         if lacking:
             at = replace(at, window_files=None)  # the files lack them
         if self.merged.near is None:
@@ -166,11 +139,7 @@ class ScratchLake(FollowedLake):
         return super().append(uri, rows, app_id, number, again=again)
 
     def commit(self, *_: object, **__: object) -> NoReturn:
-        """Refuses.
-
-        Raises:
-            AssertionError: Always.
-        """
+        """Refuses: a load that only shows its effect commits nothing."""
         raise AssertionError("a load with a scratch commits nothing to the lake")
 
     def _place(self, uri: str) -> str:

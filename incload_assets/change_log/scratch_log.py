@@ -2,7 +2,7 @@
 
 The rows of the window are staged as any load stages them: in files within the log's folder that are in no version of
 it. A read of this log has these rows in the place of the window's, and every other window as committed. If the process
-is killed, a vacuum removes the files, as it does those of a killed load.
+is killed, a vacuum removes the files, as it removes the files of a killed load.
 """
 
 import shutil
@@ -29,25 +29,14 @@ from incload_assets.platform.sql import union_of
 
 
 class ScratchLog(ChangeLog):
-    """The change log of one table, with the rows that a load has landed in its scratch.
-
-    Args:
-        table: The declaration.
-        lake: The load's scratch.
-    """
+    """The change log of one table, with the rows that a load has landed in its scratch."""
 
     def __init__(self, table: Table, lake: ScratchLake) -> None:
         super().__init__(table, lake)
         self._scratch, self._landed = lake, lake.landed
 
     def take(self, staged: Staged, records: Mapping[str, WindowRecord], *, adds: bool) -> None:
-        """Takes staged rows into the scratch, which keeps their files until :meth:`discard`.
-
-        Args:
-            staged: The rows.
-            records: Their window records.
-            adds: Whether they are added to what the windows hold.
-        """
+        """Takes staged rows, with their records, into the scratch, which keeps their files until :meth:`discard`."""
         staged.given.update(records)
         landed = self._landed
         landed.staged.append(staged)
@@ -89,7 +78,7 @@ class ScratchLog(ChangeLog):
         return [*{*super().ingested_keys(at), *self._landed.records}]
 
     def read(self, spark: SparkSession, version: int, windows: Collection[str] | None = None) -> DataFrame:
-        """The log's rows, as :meth:`ChangeLog.read` returns those of a version."""
+        """The log's rows, as :meth:`ChangeLog.read` returns the rows of a version."""
         landed = self._landed
         if not landed.present:
             return self._committed(spark, version, windows)

@@ -2,7 +2,7 @@
 
 Spark writes the rows of some windows as Parquet files into a folder within the log, ``landed/<id>``. No version of the
 log contains them until a commit without Spark adds them. So the source is read once, and the facts of the rows are
-observed while they are written. A failed ingestion removes its files; a vacuum removes those of a killed one.
+observed while they are written. A failed ingestion removes its files; a vacuum removes the files of a killed one.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class Contract:
 
     @property
     def personal(self) -> frozenset[str]:
-        """The columns with personal values: those of ``metadata={"personal": …}``, protected or not."""
+        """The columns with ``metadata={"personal": …}``, protected or not."""
         return frozenset(field.name for field in self.fields if field.personal)
 
     @property

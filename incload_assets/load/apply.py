@@ -24,14 +24,7 @@ MERGES = 8
 
 @dataclass(frozen=True)
 class Applied:
-    """The result of a merge: its counts, and the evidence that table and log agree.
-
-    Args:
-        at: The read view that was reconciled.
-        evidence: Evidence by partition key.
-        merged: Rows changed in the table, by partition key.
-        committed: Whether anything was committed to the table.
-    """
+    """The result of a merge, with the read view that was reconciled; evidence and merged rows are by partition key."""
 
     at: ReadView
     evidence: dict[str, Evidence]
@@ -48,17 +41,11 @@ def apply_changes(
     is_again: Callable[[ReadView], bool] = lambda _: False,
     is_quiet: Callable[[ReadView], bool] = lambda _: False,
 ) -> Applied:
-    """Merges ingested windows until table and log agree.
+    """Merges ingested windows until table and log agree; ``app_id`` is their fence, or a range's (``of_range``).
 
-    Args:
-        load: The load's context.
-        windows: The windows, all of them ingested.
-        app_id: Identifier of the fence.
-        of_range: Whether it is the fence of a range.
-        is_again: Whether the content of a read view was loaded before; by default it was not. Then its keys are folded
-            in full: a repeated load means doubt about the table, and the incremental fold trusts rows of the table that
-            are newer than the changes.
-        is_quiet: Whether a read view is known to be merged, so that it is only reconciled; by default it is not.
+    ``is_again``: whether the content of a read view was loaded before. Then its keys are folded in full: a repeated
+    load means doubt about the table, and the incremental fold trusts rows of the table that are newer than the changes.
+    ``is_quiet``: whether a read view is known to be merged, so that it is only reconciled.
 
     Raises:
         ConcurrentLoad: Other loads committed first in every attempt.

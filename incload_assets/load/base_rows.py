@@ -44,17 +44,7 @@ _PLAIN_NAME = re.compile(r"[\w.=-]+")
 
 @dataclass(frozen=True)
 class Base:
-    """The version of a table that is adopted, and the number of chunks that its rows are landed in.
-
-    Args:
-        table_id: Delta's identifier of the table.
-        version: The Delta version.
-        chunks: The number of chunks.
-
-    Example:
-        >>> Base.parse(str(Base("8f2c", 17, 3)))
-        Base(table_id='8f2c', version=17, chunks=3)
-    """
+    """The version of a table that is adopted, and the number of chunks that its rows are landed in."""
 
     table_id: str
     version: int
@@ -88,14 +78,7 @@ def base_window(key: str) -> Window:
 
 
 def chunks_of(table: Table, delta: DeltaTable) -> list[pa.Table]:
-    """The data files of a version of a table, divided into chunks; the same version always gives the same chunks.
-
-    Rows that a fold treats as one set are never divided.
-
-    Args:
-        table: The declaration.
-        delta: The table at the version.
-    """
+    """The data files of a version of a table in chunks, always the same ones; rows of one set are never divided."""
     files = data_files(delta)
     if not table.write.reads_base or not files.num_rows:
         return []
@@ -112,7 +95,7 @@ def chunks_of(table: Table, delta: DeltaTable) -> list[pa.Table]:
     for at, *here in zip(order["at"].to_pylist(), *(order[name].to_pylist() for name in by), strict=True):
         file = files.slice(at, 1)
         rows, size = rows + rows_of(file), size + bytes_of(file)
-        # the columns of the partition are among those of a set, so that no set is in two partitions
+        # a set has the columns of the partition, so that no set is in two partitions
         if not found or ((rows > ROWS_AT_ONCE or size > BYTES_AT_ONCE) and not (sets and here == place)):
             found.append([])
             rows, size = rows_of(file), bytes_of(file)
@@ -132,18 +115,7 @@ def _names(files: pa.Table) -> list[str]:
 
 
 def land(load: LoadContext, base: Base, key: str, files: pa.Table, number: int) -> WindowRecord:
-    """Lands a chunk in one commit.
-
-    Args:
-        load: The context.
-        base: What is adopted.
-        key: The chunk's key.
-        files: The chunk's files.
-        number: The number of the commit in the adoption's fence.
-
-    Raises:
-        ConcurrentLoad: Another adoption of the table is running.
-    """
+    """Lands a chunk in one commit, under a number of the adoption's fence, unless another adoption is running."""
     table = load.table
     with Staged(load.log, load.spark, [key]) as staged:
         changes = _changes(load, base, _rows(load, base, files)).withColumn("_window", F.lit(key))

@@ -19,15 +19,7 @@ from incload_assets.platform.wording import some
 
 
 def refuse_unfinished(load: LoadContext) -> None:
-    """Refuses to close the windows of a former definition that are not finished.
-
-    Args:
-        load: The load's context.
-
-    Raises:
-        SchemaMismatch: The log has a window that no definition has, a window that was not merged, or a window that the
-            source may still add rows to.
-    """
+    """Refuses to close former partitions while a window is in no definition, not merged, or may still get rows."""
     table = load.table
     log = load.lake.delta(load.log.uri) if table.former_partitions else None
     if log is None:

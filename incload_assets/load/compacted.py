@@ -11,11 +11,7 @@ from incload_assets.progress.run_tags import REWRITE_COMPACTED_TAG
 
 
 def refuse_rewrite(load: LoadContext, window: Window, ingested: WindowRecord, position: Position) -> None:
-    """Refuses to replace a compacted window.
-
-    Raises:
-        WindowCompacted: Always, with what has changed, and how to replace the window nevertheless.
-    """
+    """Refuses to replace a compacted window: says what has changed, and how to replace the window nevertheless."""
     name = load.table.name
     changed = (
         f"the source has changed from {ingested.summary or ingested.fingerprint} to "
@@ -33,11 +29,7 @@ def refuse_rewrite(load: LoadContext, window: Window, ingested: WindowRecord, po
 
 
 def hold_off(load: LoadContext) -> None:
-    """Rejects the removals of compactions that may be running, before a load ingests a compacted window.
-
-    Raises:
-        ConcurrentLoad: Other loads kept moving the fence.
-    """
+    """Rejects the removals of compactions that may be running, before a load ingests a compacted window."""
     bare_fence(load, compaction_app_id(load.table), odd=True)
 
 

@@ -19,7 +19,7 @@ def detect(load: LoadContext, windows: list[Window]) -> dict[str, Position]:
 
 
 def _found(load: LoadContext, window: Window) -> Position | None:
-    """The source's present position of a window; the ingested one if the source can no longer tell."""
+    """The source's present position of a window; the ingested one if the source no longer has it."""
     try:
         return detect(load, [window]).get(window.key)
     except SourceUnreadable as error:
@@ -41,17 +41,7 @@ def _expect_content(load: LoadContext, window: Window, position: Position | None
 
 
 def look(load: LoadContext, window: Window, checkpoint: Checkpoint, *, ingested: bool = False) -> Ingestion:
-    """An ingestion of the source's present content of a window; of the ingested one if the source no longer has it.
-
-    Args:
-        load: The load's context.
-        window: The window.
-        checkpoint: Dagster's records of the window.
-        ingested: Whether this load has ingested the window before.
-
-    Raises:
-        SourceMissing: The source has nothing for the window.
-    """
+    """An ingestion of the source's present content of a window; of the ingested one if the source no longer has it."""
     found = _found(load, window)
     at = load.log.open()
     before = load.log.records_in(at, only=[window.key]).get(window.key)

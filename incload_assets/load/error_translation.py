@@ -17,16 +17,10 @@ from incload_assets.platform.unreadable import unreadable
 
 
 def translated(error: BaseException, doing: str, table: Table, lake: Lake) -> BaseException:
-    """The error of this project for an error.
+    """The error of this project for an error; ``doing`` names table and partition.
 
     Spark's own errors become one line, with values hidden if the table has personal columns, because Spark quotes the
     values that it reads. An unforeseen error is reported with its class: a ``KeyError`` alone reads ``'rows'``.
-
-    Args:
-        error: What was raised.
-        doing: What was being done, naming table and partition.
-        table: The declaration.
-        lake: Where tables are.
     """
     known = translate(error, doing)
     if isinstance(known, IncrementalLoadError | dg.Failure):

@@ -13,21 +13,11 @@ from incload_assets.platform.lake import Lake
 
 
 def lake_differences(table: Table, lake: Lake) -> list[tuple[Difference, str]]:
-    """The differences between what the lake holds of a table and its declaration, those that stop a load first.
+    """The differences between what the lake holds of a table and its declaration; what stops a load comes first.
 
-    What only a declaration has (checks, nullability, unique and personal columns, the sequence) is not in the lake. The
-    version of the code is: it is that of the newest window.
-
-    Args:
-        table: The declaration.
-        lake: The lake.
-
-    Returns:
-        Each difference with its place: ``table``, ``log`` or ``table and log``.
-
-    Example:
-        >>> [(found.kind.name, place) for found, place in lake_differences(orders, lake)]  # doctest: +SKIP
-        [('column added', 'table and log')]
+    Each has its place: ``table``, ``log`` or ``table and log``. What only a declaration has (checks, nullability,
+    unique and personal columns, the sequence) is not in the lake. The version of the code is: it is that of the newest
+    window.
     """
     log = ChangeLog(table, lake)
     stored, logged = lake.delta(lake.table_uri(table.key.path)), lake.delta(log.uri)

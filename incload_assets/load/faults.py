@@ -30,21 +30,7 @@ def unheard(message: str, exc_info: BaseException | None = None) -> None:
 
 
 class Faults:
-    """The faults of tables that are processed one after the other.
-
-    Args:
-        lake: The lake with the tables.
-        hear: Called with each fault, as a logger's ``error`` is.
-        kinds: The errors that are kept; others are raised.
-
-    Example:
-        >>> faults = Faults(lake)  # doctest: +SKIP
-        >>> for table in tables:  # doctest: +SKIP
-        ...     with faults.of(table):
-        ...         found.append(table_status(instance, table, lake))
-        >>> faults.found  # doctest: +SKIP
-        {'bad': 'bad: the log of changes …/_changes/bad cannot be read: …'}
-    """
+    """The faults of tables that are processed one after the other; ``hear`` gets each, as a logger's ``error`` does."""
 
     def __init__(
         self,
@@ -63,12 +49,7 @@ class Faults:
         return {name: str(error) for name, error in self.errors.items()}
 
     def in_threads(self, tables: Iterable[Table], do: Callable[[Table], object]) -> None:
-        """Does something about each of several tables, a few at once, so that silent sources are waited for together.
-
-        Args:
-            tables: The tables.
-            do: Called with each table, from several threads.
-        """
+        """Does something about each of several tables, a few at once: silent sources are waited for together."""
 
         def one(table: Table) -> None:
             with self.of(table):
@@ -94,13 +75,7 @@ class Faults:
 
 @contextmanager
 def of_table(table: Table, lake: Lake, kinds: tuple[type[Exception], ...] = OF_A_TABLE) -> Iterator[None]:
-    """Raises errors of the block as errors of this project that name the table.
-
-    Args:
-        table: The table that the block is about.
-        lake: The lake with the table.
-        kinds: The errors that are translated.
-    """
+    """Raises errors of the block, of some kinds, as errors of this project that name the table."""
     try:
         yield
     except kinds as error:
@@ -111,12 +86,7 @@ def of_table(table: Table, lake: Lake, kinds: tuple[type[Exception], ...] = OF_A
 
 
 def expect_readable(table: Table, lake: Lake) -> None:
-    """Checks that a table and its log can be opened, or that there is neither of them yet.
-
-    Raises:
-        LakeUnreadable: One of them cannot be read, or is gone while the other one is there.
-        SparkUnavailable, IncrementalLoadError: The lake's object store does not answer, or refuses.
-    """
+    """Checks that a table and its log can be opened, or that there is neither of them yet."""
     own, log = lake.table_uri(table.key.path), lake.log_uri(table.key.path)
     here, changes = lake.expect_readable(own), lake.expect_readable(log)
     is_ours = here is not None and any(name.startswith("incload.") for name in here.metadata().configuration)
@@ -127,23 +97,14 @@ def expect_readable(table: Table, lake: Lake) -> None:
 
 
 def unreadable_tables(tables: Iterable[Table], lake: Lake) -> dict[str, str]:
-    """Why tables cannot be read, by table name; without those that can be.
-
-    Args:
-        tables: The tables, of which the newest versions are opened.
-        lake: The lake with the tables.
-    """
+    """Why the newest versions of tables cannot be opened, by table name; without the readable ones."""
     faults = Faults(lake)
     faults.in_threads(tables, lambda table: expect_readable(table, lake))
     return faults.found
 
 
 def unreadable_of_lake(lake: Lake) -> dict[str, LakeUnreadable]:
-    """The faults of what concerns all tables, by folder: of the audit, and of the decisions about rejected rows.
-
-    Args:
-        lake: The lake, where the newest versions of these are opened.
-    """
+    """The faults of what concerns all tables, by folder: of the audit, and of the decisions about rejected rows."""
     found = {}
     for folder in (AUDIT_FOLDER, DECISIONS_FOLDER):
         try:

@@ -49,11 +49,7 @@ def unfillable(table: Table) -> str:
 
 
 def refuse_unfillable(table: Table) -> None:
-    """Refuses a table whose rows cannot be filled from the log.
-
-    Raises:
-        SourceUnreadable: With the reason, and what to do instead.
-    """
+    """Refuses a table whose rows cannot be filled from the log."""
     if why := unfillable(table):
         raise SourceUnreadable(
             f"{table.name}: its columns cannot be filled from the log: {why}",
@@ -63,12 +59,7 @@ def refuse_unfillable(table: Table) -> None:
 
 
 def windows_to_fill(table: Table, lake: Lake) -> dict[str, list[str]]:
-    """The windows with rescued fields whose values a declared column lacks: the names, by partition key.
-
-    Args:
-        table: The declaration.
-        lake: The lake.
-    """
+    """The windows with rescued fields whose values a declared column lacks: the names, by partition key."""
     log = lake.delta(lake.log_uri(table.key.path))
     if log is None:
         return {}
@@ -90,24 +81,13 @@ def windows_to_fill(table: Table, lake: Lake) -> dict[str, list[str]]:
 
 
 def fill_window(load: LoadContext, window: Window) -> LoadReport:
-    """Fills columns of a window's rows from their rescued fields. The source is not read.
-
-    Repeated it does nothing more.
-
-    Args:
-        load: The run's load context.
-        window: The window.
+    """Fills columns of a window's rows from their rescued fields, without the source; repeated it does nothing more.
 
     Raises:
-        SourceUnreadable: The log does not tell enough of the records.
+        SourceUnreadable: The log does not hold enough of the records.
         WindowCompacted: Changes of the window are gone from the log.
         DeclarationError: The function changes rows of the log, or a condition or the sequence uses a filled column.
         ContractViolation: Too many rows do not fit.
-        IncrementalLoadError: The window was never loaded, or is held; or an error of any other step.
-
-    Example:
-        >>> fill_window(load, window).merged.updated  # doctest: +SKIP
-        25
     """
     refuse_unfillable(load.table)
     return revise_and_merge(load, window, _land, doing="fill")
@@ -154,11 +134,7 @@ def _land(revision: Revision) -> bool | None:
 
 
 def _refuse_other_uses(table: Table, window: Window, names: Collection[str], changed: Sequence[str]) -> None:
-    """Refuses columns that decide about more than themselves.
-
-    Raises:
-        DeclarationError: With the columns, and what uses them.
-    """
+    """Refuses columns that decide about more than themselves."""
     in_conditions = sorted({*names} & {*_in_conditions(table)})
     in_order = [name for name in table.changes.sequence_by if name in names]
     if not (changed or in_conditions or in_order):

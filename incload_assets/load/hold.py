@@ -1,7 +1,4 @@
-"""Holds: a window is left as it is until its source changes or a person releases it.
-
-A hold is a commit of the window's record alone, under the fence of its landings.
-"""
+"""Holds: commits of a window's record alone, which leave it as it is until its source changes or it is released."""
 
 from dataclasses import replace
 
@@ -22,17 +19,7 @@ RECONCILIATION = "the reconciliation"
 
 
 def hold_window(load: LoadContext, window: Window, *, actor: str, because: str) -> Hold | None:
-    """Holds a window as it is, until its source changes or it is released; None if it holds nothing or is held already.
-
-    Args:
-        load: The run's load context.
-        window: The window.
-        actor: Who holds it.
-        because: Why.
-
-    Raises:
-        ConcurrentLoad: Other loads committed first in every attempt.
-    """
+    """Holds a window until its source changes or it is released; None if it holds nothing or is held already."""
     hold = None
 
     def hold_it(revision: Revision) -> bool | None:
@@ -52,18 +39,10 @@ def hold_window(load: LoadContext, window: Window, *, actor: str, because: str) 
 def after_failed_reconciliation(
     load: LoadContext, window: Window, error: ReconciliationFailed
 ) -> tuple[LoadReport | None, str]:
-    """Does with a window what its table declares for a failed reconciliation, and records it in the audit.
+    """Does what the table declares for a failed reconciliation; the report, None if nothing was undone, and a message.
 
     Only what this run has landed is undone. If that fails, for example because another writer is the cause, the window
     is held as it is.
-
-    Args:
-        load: The load context of the failed load's run.
-        window: The window.
-        error: Why the reconciliation failed.
-
-    Returns:
-        The report of the undo, None if nothing was undone; and what was done, for people.
     """
     report, told, action = None, "", load.table.on_failed_reconciliation
     if action == "undo":

@@ -1,8 +1,4 @@
-"""Landings of a window whose rows come from the log, and not from the source.
-
-Like every landing it has the next number and is fenced: a load of the window that comes first makes it start again, and
-one that was killed is refused.
-"""
+"""Landings of a window whose rows come from the log, and not from the source: numbered and fenced like any other."""
 
 from dataclasses import replace
 from functools import partial
@@ -28,15 +24,7 @@ from incload_assets.writes.strategy import strategy_of
 
 
 def present_landing(revision: Revision, *, rule: str) -> WindowRecord:
-    """The record of the landing that is landed again.
-
-    Args:
-        revision: The attempt.
-        rule: For messages, what is landed and of which windows.
-
-    Raises:
-        IncrementalLoadError: The window was never loaded, or is held.
-    """
+    """The record of the landing that is landed again; without one, or if it is held, an error with this ``rule``."""
     table, window, before = revision.load.table, revision.window, revision.before
     if before is None or before.held is not None:
         raise IncrementalLoadError(
@@ -50,17 +38,9 @@ def present_landing(revision: Revision, *, rule: str) -> WindowRecord:
 
 
 def facts_of_window(revision: Revision, before: WindowRecord, facts: Facts, *, validated: str) -> Facts:
-    """The facts of a window of which all rows are staged, with what depends on the whole window staged as well.
+    """The facts of a window whose rows are all staged, with what depends on the whole window staged as well.
 
-    Args:
-        revision: The attempt, with all rows of the window staged.
-        before: The window's record.
-        facts: The facts of the staged rows.
-        validated: The version of the code that has validated the rows that stay as they are.
-
-    Raises:
-        DeclarationError: The function is not row-wise.
-        ContractViolation: More rows are rejected than before, and too many.
+    ``validated`` is the version of the code that has validated the rows that stay as they are.
     """
     table, window = revision.load.table, revision.window
     gone = before.skipped + before.erased + before.removed
@@ -91,11 +71,7 @@ def _with_former(revision: Revision, ingestion: Ingestion, facts: Facts) -> Fact
 
 
 def check_count(table: Table, window: Window, expected: int, found: int) -> None:
-    """Checks that each row became one row.
-
-    Raises:
-        DeclarationError: The function is not row-wise.
-    """
+    """Checks that each row became one row: the function has to be row-wise."""
     if expected != found:
         raise DeclarationError(
             f"{table.name} {window.key}: {several(expected, 'row')} of the log became {found}; nothing was committed",
@@ -107,16 +83,7 @@ def check_count(table: Table, window: Window, expected: int, found: int) -> None
 def land_again(
     revision: Revision, before: WindowRecord, facts: Facts, *, validated: str, note: str, adds: bool = False
 ) -> bool:
-    """Commits the staged rows as another landing of the same position; whether the log has them now.
-
-    Args:
-        revision: The attempt.
-        before: The window's record.
-        facts: The facts of the window.
-        validated: The version of the code that has validated all rows of the window.
-        note: The message of the commit.
-        adds: Whether the rows replace the rejected rows alone.
-    """
+    """Lands the staged rows at the same position, replacing rejected rows alone if ``adds``; whether it did."""
     load, window = revision.load, revision.window
     now = replace(
         before,

@@ -42,21 +42,13 @@ IfHeld = Literal["refuse", "complete", "release"]
 
 @dataclass(frozen=True)
 class LoadReport:
-    """The outcome of a load.
+    """The outcome of a load, with the versions of table and log that were reconciled.
 
     Args:
-        window: The window.
-        record: The window record in the log.
-        evidence: The evidence of the reconciliation.
-        merged: Rows changed in the table.
         ingested: Whether this load ingested the window; False if the log already had it.
-        committed: Whether this load committed to the table.
-        table_version: Delta version of the table that was reconciled.
-        log_version: Delta version of the log that it was reconciled with.
         size: Size of the window's changes in the log, in bytes.
         seconds: Time spent per phase; of windows that were loaded together, an equal share each.
-        timeline: Name, start in seconds since 1970 and duration in seconds of each part of a phase; windows that were
-            loaded together have the same.
+        timeline: Name, start in seconds since 1970 and duration in seconds of each part of a phase.
     """
 
     window: Window
@@ -83,8 +75,6 @@ def load_window(
     """Loads the source's present content of a window into the table.
 
     Args:
-        load: The run's load context.
-        window: The window.
         checkpoint: Dagster's records of the window; without them the load commits at least its fence.
         rewrite_compacted: Whether a window whose log was compacted may be replaced by other content.
         if_held: What is done with a window whose load was undone, while its source holds what was undone: ``refuse``
@@ -98,7 +88,6 @@ def load_window(
         WindowHeld: A load of the window was undone, and it is to be refused then.
         ContractViolation: Too many rejected rows; the partition keeps its rows.
         ReconciliationFailed: Table and log still differ after several repairs.
-        IncrementalLoadError: Any other error of a step.
     """
     load, table = load.renewed(), load.table
     with load.phases.timed("prepare"):
@@ -163,25 +152,15 @@ def _ingest(
     if_held: IfHeld = "refuse",
     trusts_log: bool = True,
 ) -> bool:
-    """Ingests until the log has the source's content; detecting again afterwards also proves a consistent read.
+    """Ingests until the log has the source's content, and says whether this load ingested it.
 
-    A source that may change while it is read is not detected again, because it would hardly ever be at rest.
+    Detecting again afterwards also proves a consistent read. A source that may change while it is read is not detected
+    again, because it would hardly ever be at rest.
 
-    If the log already has the source's content, the source is not read. Unless that content is known to be settled,
-    the fence of the window's ingestions is moved first: the commit of a killed load's ingestion may still arrive, and
-    only a commit under the same fence rejects it. Markers of removed keys stay as they are, because their keys may not
-    have been folded yet.
-
-    Args:
-        load: The load's context.
-        window: The window.
-        checkpoint: Dagster's records of the window.
-        rewrite_compacted: Whether a window whose log was compacted may be replaced by other content.
-        if_held: As for :func:`load_window`.
-        trusts_log: Whether a log with the source's position and the table's code has the source's content.
-
-    Returns:
-        Whether this load ingested the window.
+    If the log already has the source's content, the source is not read, unless the log is not trusted. If that content
+    is not known to be settled, the fence of the window's ingestions is moved first: the commit of a killed load's
+    ingestion may still arrive, and only a commit under the same fence rejects it. Markers of removed keys stay as they
+    are, because their keys may not have been folded yet.
     """
     ingested, fenced, held_off = False, False, False
     guard, app_id = strategy_of(load.table).guard, ingestion_app_id(load.table, window)
@@ -219,17 +198,7 @@ def _ingest(
 
 
 def expect_completion(load: LoadContext, ingestion: Ingestion, checkpoint: Checkpoint, if_held: IfHeld) -> None:
-    """Refuses to load a held window, unless that completes or repairs its undo.
-
-    Args:
-        load: The load's context.
-        ingestion: The window.
-        checkpoint: Dagster's records of the window.
-        if_held: As for :func:`load_window`.
-
-    Raises:
-        WindowHeld: With who held it, and why.
-    """
+    """Refuses to load a held window, with who held it and why, unless that completes or repairs its undo."""
     window, record = ingestion.window, ingestion.before
     assert record is not None
     name = f"{load.table.name} {window.key}"
@@ -256,9 +225,6 @@ def prefetch_delta_state(load: LoadContext) -> None:
 
     Spark's commits need the state, and Delta recomputes it after each commit in a Spark job that mostly waits: 0.2 s of
     a small load. Errors are ignored here: the commit that needs the state raises them.
-
-    Args:
-        load: The load's context.
     """
     ahead = ThreadPoolExecutor(1, "incload-ahead")
     ahead.submit(_compute_state, load)

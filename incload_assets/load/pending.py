@@ -20,14 +20,9 @@ def is_pending(window: WindowProgress) -> bool:
 def pending_windows(instance: dg.DagsterInstance, table: Table, lake: Lake) -> list[str]:
     """The partitions that are missing, failed or drifted, and for which the source holds data, oldest first.
 
-    Partitions that are held after an undo are left out, also if a load of them was refused, and so failed. Those whose
-    undo or replay was killed before its merge are not: it may have ingested what has the fingerprint of the checkpoint,
-    and the next load completes it.
-
-    Args:
-        instance: The instance with the checkpoints.
-        table: The declaration.
-        lake: The lake with the table.
+    Partitions that are held after an undo are left out, also if a load of them was refused, and so failed; unless their
+    undo or replay was killed before its merge: it may have ingested what has the fingerprint of the checkpoint, and the
+    next load completes it.
     """
     at = now()
     progress = progress_of(instance, table, lake, at)
@@ -40,7 +35,7 @@ def pending_windows(instance: dg.DagsterInstance, table: Table, lake: Lake) -> l
 
 
 def _begun(table: Table, lake: Lake, progress: Iterable[WindowProgress]) -> set[str]:
-    """The windows that were loaded before, and whose last ingestion the table lacks although nobody is loading them."""
+    """The windows that were loaded before, that no run is loading, and whose last ingestion the table lacks."""
     delta = lake.delta(lake.table_uri(table.key.path))
     if delta is None:
         return set()
@@ -49,16 +44,9 @@ def _begun(table: Table, lake: Lake, progress: Iterable[WindowProgress]) -> set[
 
 
 def outdated_windows(instance: dg.DagsterInstance, table: Table, lake: Lake) -> tuple[list[str], list[str]]:
-    """The loaded partitions that other code than the declaration's has validated, oldest first.
+    """The loaded partitions that other code has validated, oldest first: what a load validates again, and others.
 
-    Args:
-        instance: The instance with the checkpoints.
-        table: The declaration.
-        lake: The lake with the table.
-
-    Returns:
-        Those that a load validates again; and those that it cannot: the source no longer has their data, they are held,
-        or their log was compacted.
+    For the others the source no longer has data, they are held, or their log was compacted.
     """
     again: list[str] = []
     left: list[str] = []

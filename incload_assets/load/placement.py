@@ -13,13 +13,7 @@ from incload_assets.platform.lake import data_files, rows_of
 def refuse_misplaced(load: LoadContext, windows: Sequence[Window]) -> None:
     """Refuses to load windows if the declaration now assigns ingested rows to other windows.
 
-    Args:
-        load: The load's context.
-        windows: The windows to be loaded.
-
-    Raises:
-        SchemaMismatch: Rows in the log are misplaced. The rows checked are those of the windows; if one of the windows
-            is new, also those of the newest other window.
+    It checks the rows of the windows; if one of them is new, also the rows of the newest other window.
     """
     load.table.source.check_landed(load.table.name, _ingested(load, [window.key for window in windows]))
 
@@ -32,12 +26,6 @@ def refuse_foreign(load: LoadContext) -> None:
     """Refuses a table with rows that are not in the log, so that a fold of the log would lose them.
 
     These are the rows of a table that no load has made, that was adopted in part, or that has lost adopted rows.
-
-    Args:
-        load: The load's context.
-
-    Raises:
-        SchemaMismatch: The table has such rows.
     """
     name = load.table.name
     table = load.lake.delta(load.uri)

@@ -33,15 +33,10 @@ def range_app_id(table: Table, window: Window) -> str:
 
 
 def not_merged(table: Table, records: Mapping[Window, WindowRecord], delta: DeltaTable) -> list[str]:
-    """The partition keys of windows of which a table has no commit that merged what they hold, in the given order.
+    """The keys of windows, in the given order, whose present landing has no merge among a table's commits.
 
     A range has one fence for its windows, so that after a first landing any merge of the range counts. Where all
     windows share one fence, the notes of the commits say what was merged, for as long as Delta keeps them.
-
-    Args:
-        table: The declaration.
-        records: The windows' records.
-        delta: The table, at the version that is asked about.
     """
     if table.write.whole:
         noted = MergesNoted.of(delta)

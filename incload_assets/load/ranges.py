@@ -3,8 +3,6 @@
 Loaded one by one, a year of small partitions costs a year of small commits. Windows that were never ingested, and that
 no other run has tried, need no fence for each window. So a run over several partitions ingests such windows in one
 commit and merges them in one. All other windows, and windows whose range load fails, are loaded one by one.
-
-The commits of a range have fences of their own; see :mod:`incload_assets.load.range_fences`.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -37,20 +35,10 @@ def load_first_windows(
     windows: Sequence[Window],
     still_first: Callable[[Sequence[Window]], Collection[str]],
 ) -> Iterator[list[LoadReport]]:
-    """Loads windows together where possible, one stretch of windows after another.
+    """Loads windows, oldest first, together where possible; yields the reports of one stretch after another.
 
-    A window without a report has to be loaded by itself, whatever the reason, including an error.
-
-    Args:
-        load: The run's load context.
-        windows: Windows that no other run has tried, oldest first.
-        still_first: Returns the keys of windows that no other run has tried; called again after the intent.
-
-    Yields:
-        The reports of one stretch.
-
-    Raises:
-        IncrementalLoadError: Any error of a step, for all windows of a stretch.
+    A window without a report has to be loaded by itself, whatever the reason, including an error of its stretch.
+    ``still_first`` returns the keys of windows that no other run has tried; it is called again after the intent.
     """
     load = load.renewed()
     refuse_misplaced(load, windows)

@@ -19,23 +19,16 @@ RARE = ("waiting", "removed", "skipped", "erased")
 
 @dataclass(frozen=True)
 class Evidence:
-    """The result of a reconciliation. Each row read falls in exactly one bin.
+    """The result of a reconciliation. Each row read falls in exactly one bin, see ``BINS``.
 
     Args:
-        rows_read: Records read by the ingestion.
         applied: Changes in effect: upserts present in the table, and deletes whose row is absent.
         stale: Changes superseded by a newer one.
         duplicate: Repetitions of a change within the window.
-        quarantined: Records that violate the contract.
-        keys: Keys affected by the window.
         pending: Keys that differ between table and log; 0 means reconciled.
-        present: Keys whose newest change in the window is the table's row.
-        log_hash: Combined content hash of the changes in ``present``, from the log.
-        table_hash: Combined content hash of the same rows, from the table.
+        present: Keys whose newest change in the window is the table's row; the content hashes are of these rows.
         waiting: Changes of single columns whose row is not in the table yet, because required columns are missing.
         removed: Superseded changes that a compaction of the log has removed.
-        skipped: Records that are no changes of this table.
-        erased: Records whose subject was erased.
     """
 
     rows_read: int
@@ -60,15 +53,7 @@ class Evidence:
 
 
 def examine(plan: MergePlan, at: ReadView) -> dict[str, Evidence]:
-    """Summarises a plan per window, in one aggregate.
-
-    Args:
-        plan: The merge plan.
-        at: The plan's read view.
-
-    Returns:
-        The evidence of every window of the read view, by partition key.
-    """
+    """The evidence of every window of a plan's read view, by partition key, in one aggregate."""
     rows = (
         plan.ledger.groupBy("_window")
         .agg(
@@ -98,21 +83,12 @@ def unsigned(content_hash: int) -> str:
 
 
 def sum_of(bins: Mapping[str, int]) -> str:
-    """Bins as text for messages; rare bins are omitted if they are empty.
-
-    Example:
-        >>> sum_of({"applied": 2, "stale": 0, "waiting": 0})
-        '2 applied + 0 stale'
-    """
+    """Bins as text for messages; rare bins are omitted if they are empty."""
     return " + ".join(f"{n} {name}" for name, n in bins.items() if n or name not in RARE)
 
 
 def check_bins(evidence: Evidence, where: str) -> None:
-    """Checks that each row read is in exactly one bin, and that log and table have the same content hash.
-
-    Raises:
-        ReconciliationFailed: A row was lost or counted twice, or the hashes differ.
-    """
+    """Checks that each row read is in exactly one bin, and that log and table have the same content hash."""
     bins = evidence.bins
     if sum(bins.values()) != evidence.rows_read or evidence.log_hash != evidence.table_hash:
         raise ReconciliationFailed(
@@ -133,13 +109,6 @@ def duplicate_keys_named(load: LoadContext, where: str) -> Iterator[None]:
     No load makes a duplicate key, so another writer must have written to the table. A load does not search for them in
     advance, which would cost a scan of the whole table. It searches only after sums that do not add up, or a MERGE that
     Delta rejects as ambiguous.
-
-    Args:
-        load: The load's context.
-        where: Table and partition, for the message.
-
-    Raises:
-        ReconciliationFailed: Keys have several rows.
     """
     try:
         yield

@@ -2,9 +2,6 @@
 
 The records come from the payloads that the log keeps, so the source is not needed, not even a file that is gone. Rows
 that now pass become changes of their window, at their old places; the others stay rejected, with their present reasons.
-A replay is a landing of the window under the next number, then an ordinary merge and reconciliation: a load of the
-window that comes first makes it start again, and one that was killed is refused by the fences.
-
 Rows that people have accepted keep their payloads, too, and are validated again, in case that was undone.
 
 The window's other accepted rows stay as they are. So its record keeps the code version of these rows, and says that the
@@ -43,11 +40,7 @@ def unreplayable(table: Table) -> str:
 
 
 def refuse_unreplayable(table: Table) -> None:
-    """Refuses a table whose source cannot parse the payloads of rejected rows.
-
-    Raises:
-        SourceUnreadable: With the source, and what to do instead.
-    """
+    """Refuses a table whose source cannot parse the payloads of rejected rows."""
     if why := unreplayable(table):
         raise SourceUnreadable(
             f"{table.name}: its rejected rows cannot be validated again: {why}",
@@ -57,21 +50,7 @@ def refuse_unreplayable(table: Table) -> None:
 
 
 def replay_window(load: LoadContext, window: Window) -> LoadReport:
-    """Validates the rejected rows of a window again, and merges those that now pass.
-
-    Args:
-        load: The run's load context.
-        window: The window.
-
-    Raises:
-        SourceUnreadable: The source cannot parse the payloads.
-        ContractViolation: Accepted rows collide with rows that now pass, so that too many are rejected.
-        IncrementalLoadError: The window was never loaded, or is held; or an error of any other step.
-
-    Example:
-        >>> replay_window(load, window).merged.inserted  # doctest: +SKIP
-        25
-    """
+    """Validates the rejected rows of a window again, and merges those that now pass."""
     refuse_unreplayable(load.table)
     return revise_and_merge(load, window, _land, doing="replay")
 
@@ -121,14 +100,7 @@ def _counted(rejected: DataFrame, table: Table) -> tuple[int, int]:
 
 
 def validated_again(load: LoadContext, window: Window, rejected: DataFrame, accepted: DataFrame | None) -> DataFrame:
-    """The rejected rows as the present contract validates them, and the accepted rows that were validated beside them.
-
-    Args:
-        load: The load's context.
-        window: The window.
-        rejected: Rows of the log with the payloads of their records.
-        accepted: Rows that may collide with them; None: no row depends on another one.
-    """
+    """The rejected rows as the present contract validates them, with the accepted rows that may collide with them."""
     table = load.table
     records = records_of_payloads(rejected.filter(can_be_validated(table)), table)
     with broken_condition_named(records, table, window.key):

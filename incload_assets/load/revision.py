@@ -36,15 +36,10 @@ ATTEMPTS = 5
 
 @dataclass(frozen=True)
 class Revision:
-    """One attempt to revise a window.
+    """One attempt to revise a window, from a version of the log; ``before`` is None if the window was never loaded.
 
     Args:
-        load: The load's context.
-        window: The window.
-        at: The log at the version that the attempt starts from.
-        before: The window's record in it; None if the window was never loaded.
         fence: The number of the window's last landing in the log's commits, 0 if none.
-        staged: Rows that the window is to hold.
         held_off: Whether removals of compactions that may be running are rejected since before the attempt.
     """
 
@@ -88,9 +83,7 @@ class Revision:
         """Commits the staged rows with a record, under the next number; whether the log has them now.
 
         Args:
-            record: The record; its number is set here.
-            note: The message of the commit; the run is added.
-            adds: Whether the rows are added to those of the window, which then has to have the same record as before.
+            adds: Whether the rows are added to the window's rows; its record then has to be the same as before.
             keep: Whether what the window held is kept for an undo.
             again: With ``adds``, kinds of the window's rows that are replaced nevertheless.
             read_at: As for :func:`incload_assets.change_log.commit.commit`.
@@ -126,16 +119,9 @@ def revision(load: LoadContext, window: Window, *, held_off: bool = False) -> It
 def revise_and_merge(
     load: LoadContext, window: Window, attempt: Attempt, *, doing: str, even_misplaced: bool = False
 ) -> LoadReport:
-    """Revises a window, merges it in full, and reconciles.
+    """Revises a window as :func:`revise` does, merges it in full, and reconciles.
 
     In full, because a revision that was killed before its merge is repeated by one that may find nothing to commit.
-
-    Args:
-        load: The run's load context.
-        window: The window.
-        attempt: As for :func:`revise`.
-        doing: As for :func:`revise`.
-        even_misplaced: Whether it is revised although the declaration now assigns its rows to other windows.
     """
     load = load.renewed()
     with load.phases.timed("prepare"):
@@ -159,15 +145,7 @@ def revise_and_merge(
 def revise(load: LoadContext, window: Window, attempt: Attempt, *, doing: str, remedy: str = "") -> bool:
     """Revises a window, in a bounded number of attempts; returns whether there was anything to commit.
 
-    Args:
-        load: The load's context.
-        window: The window.
-        attempt: Makes one attempt.
-        doing: What the revision is for, for messages: *to …*.
-        remedy: What a person can do if all attempts fail; empty: try again.
-
-    Raises:
-        ConcurrentLoad: Other loads committed first in every attempt.
+    Messages say what it is ``doing``: *to …*; and what a person can do if all attempts fail: by default, to try again.
     """
     held_off = False
 

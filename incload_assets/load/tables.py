@@ -1,7 +1,4 @@
-"""A table and its log as they are declared, created or adapted before a load.
-
-Where a contract has a new column, earlier changes in the log are marked as leaving it unset.
-"""
+"""A table and its log as they are declared, created or adapted before a load."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -27,8 +24,7 @@ def ensure_tables(load: LoadContext) -> None:
     """Creates table and log, or adapts them to the declaration.
 
     Raises:
-        SchemaMismatch: They do not fit the declaration and cannot be adapted, the table is somebody else's, or former
-            partitions cannot be closed yet.
+        SchemaMismatch: They cannot be adapted, another writer made the table, or former partitions cannot be closed.
     """
     refuse_foreign(load)
     of_table, of_log = adapt_tables(load)
@@ -37,14 +33,7 @@ def ensure_tables(load: LoadContext) -> None:
 
 
 def adapt_tables(load: LoadContext) -> tuple[Adapted, Adapted]:
-    """Creates table and log, or adapts them to the declaration, whoever has made the table.
-
-    Returns:
-        What an existing table got, and what an existing log got.
-
-    Raises:
-        SchemaMismatch: They do not fit the declaration and cannot be adapted.
-    """
+    """Creates table and log, or adapts them, whoever has made the table; what existing ones got."""
     refuse_unfinished(load)
     table = load.table
     whole = table.write.is_content(table.changes)
@@ -53,14 +42,7 @@ def adapt_tables(load: LoadContext) -> tuple[Adapted, Adapted]:
 
 
 def ensure_log(load: LoadContext, more: Mapping[str, str] | None = None) -> Adapted:
-    """Creates the log, or adapts it to the declaration.
-
-    Args:
-        load: The load's context.
-        more: Further table properties that a new log begins with.
-
-    Returns:
-        What an existing log got.
+    """Creates the log, with ``more`` properties, or adapts it to the declaration; what an existing log got.
 
     Raises:
         SchemaMismatch: It does not fit the declaration and cannot be adapted.
@@ -117,12 +99,6 @@ def leave_unset(load: LoadContext) -> list[str]:
 
     Both in one commit: in a change that is not marked, NULL in the column would look like a change to NULL. It rewrites
     the log, once per column.
-
-    Returns:
-        The columns.
-
-    Raises:
-        ConcurrentLoad: Another load committed to the log meanwhile.
     """
     log, table = load.log, load.table
     if load.scratch is not None or not table.by_column or (delta := load.lake.delta(log.uri)) is None:

@@ -35,15 +35,8 @@ def undo_window(load: LoadContext, window: Window, undo: Undo) -> LoadReport:
     under that declaration may be what is undone. Repeated it does nothing more. An undo that returns to what the source
     holds, because it undoes an undo, ends the hold.
 
-    Args:
-        load: The run's load context.
-        window: The window.
-        undo: What is undone.
-
     Raises:
         CannotUndo: What the window held before is not kept, or nothing was loaded.
-        ConcurrentLoad: Other loads committed first in every attempt.
-        IncrementalLoadError: Any error of the merge.
     """
     return revise_and_merge(load, window, lambda revision: _return(revision, undo), doing="undo", even_misplaced=True)
 
@@ -69,7 +62,7 @@ def _land(revision: Revision, record: WindowRecord, former: FormerLanding | None
     content = content.filter(F.col("_kind") != REPLACED)
     deny = deny_list_of(load.lake, table)
     marked = marked_erased(content, table, deny, rejected=F.col("_kind") == REJECTED)
-    # the erasure has counted the rows that it found by their person, and not those that only their key tells
+    # the erasure has counted the rows that it found by their person, and not rows that are known by their key alone
     erased = counts_by_kind(marked.filter(IS_ERASED)) if deny and former else {}
     content = marked.filter(~F.col(IS_ERASED)).drop(IS_ERASED)
     if former is not None and former.files:

@@ -24,8 +24,6 @@ class Undo:
         before: The window is returned to what it held before this: ``last``, the last load that changed its content; a
             landing's number; a run's id, or the first characters of it; or an instant, ISO 8601, in UTC if it has no
             zone.
-        actor: Who wants it.
-        because: Why.
     """
 
     before: str = LAST
@@ -35,15 +33,9 @@ class Undo:
 
 @dataclass(frozen=True)
 class UndoPlan:
-    """The plan of an undo for one window.
+    """The plan of an undo for one window: positions and numbers of records of what it holds, and would hold.
 
-    Args:
-        window: The partition key.
-        now: The source position of what the window holds.
-        former: The source position of what it would hold; empty if it cannot be undone.
-        rows_now: Number of records of what it holds.
-        rows_former: Number of records of what it would hold.
-        refused: Why it cannot be undone; empty if it can.
+    ``former`` is empty if the load cannot be undone; ``refused`` then says why.
     """
 
     window: str
@@ -55,17 +47,7 @@ class UndoPlan:
 
 
 def plan_undo(table: Table, lake: Lake, keys: Sequence[str] | None, undo: Undo) -> list[UndoPlan]:
-    """The plan of an undo for some windows; needs no Spark.
-
-    Args:
-        table: The declaration.
-        lake: The lake with the table.
-        keys: Partition keys; None: all windows that were loaded at the instant of the undo or later.
-        undo: What is undone.
-
-    Raises:
-        CannotUndo: All windows are meant, and the undo names no instant.
-    """
+    """The plan of an undo for some windows, or for all that were loaded at its instant or later; needs no Spark."""
     log = ChangeLog(table, lake)
     records = log.records(only=keys)
     if keys is None:
@@ -97,15 +79,7 @@ def _planned(table: Table, log: ChangeLog, key: str, record: WindowRecord | None
 
 @dataclass(frozen=True)
 class KeptLanding:
-    """A landing whose rows are there: the window holds it now, or can be returned to it.
-
-    Args:
-        window: The partition key.
-        number: The landing's number.
-        run_id: The run that landed it.
-        until: How long it is kept at least, aware; None while the window holds it.
-        is_next: Whether an undo that names nothing returns to it.
-    """
+    """A landing that the window holds now (``until`` is None), or can be returned to, at least until then (aware)."""
 
     window: str
     number: int
@@ -119,13 +93,7 @@ class KeptLanding:
 
 
 def kept_landings(table: Table, lake: Lake, keys: Collection[str]) -> list[KeptLanding]:
-    """The landings that some windows hold or can be returned to, oldest first; needs no Spark.
-
-    Args:
-        table: The declaration.
-        lake: The lake with the table.
-        keys: Partition keys.
-    """
+    """The landings that some windows hold or can be returned to, oldest first; needs no Spark."""
     log, found = ChangeLog(table, lake), list[KeptLanding]()
     for key, record in log.records(only=keys).items():
         if record.compacted_at is None and key not in table.closed:
@@ -145,12 +113,7 @@ def _returns(table: Table, window: str, record: WindowRecord, kept: Sequence[For
 
 @dataclass(frozen=True)
 class Return:
-    """The return of a window to a former landing.
-
-    Args:
-        former: The landing; None: to before its first load.
-        done: Whether the window holds that already, so that nothing is landed.
-    """
+    """The return of a window to a former landing, or to before its first load; ``done`` if it holds that already."""
 
     former: FormerLanding | None
     done: bool = False
@@ -163,16 +126,6 @@ def return_of(
 
     The last load that changed a window is the one after the last landing with other content than the present one. The
     same content is landed again by replays and loads that change nothing, by holds, and by an undo of an undo.
-
-    Args:
-        table: The declaration.
-        window: The partition key.
-        record: The window record in the log.
-        kept: The former landings that are kept, in any order.
-        undo: What is undone.
-
-    Raises:
-        CannotUndo: What the window held is not kept, or nothing was loaded.
     """
     name = f"{table.name} {window}"
     if record is None:
@@ -207,15 +160,8 @@ def return_of(
 def _former_landings(record: WindowRecord, kept: Sequence[FormerLanding]) -> list[tuple[FormerLanding, bool]]:
     """The kept landings from which a window's present one has come, newest first.
 
-    A landing that is not one of them has been replaced in a version of the log that is no longer there, as the log was
-    restored to an older one.
-
-    Args:
-        record: The window record in the log.
-        kept: The former landings that are kept.
-
-    Returns:
-        Each with whether it is the one that the next newer one replaced; otherwise others between them are not kept.
+    Each has whether the next newer one replaced it; otherwise others between them are not kept. A landing that is not
+    among them was replaced in a version of the log that is no longer there, as the log was restored to an older one.
     """
     found, newest = list[tuple[FormerLanding, bool]](), record.former
     for landing in sorted(kept, key=lambda each: each.record.landing, reverse=True):

@@ -26,12 +26,7 @@ def can_be_validated(table: Table) -> Column:
 
 
 def records_of_payloads(kept: DataFrame, table: Table) -> DataFrame:
-    """The records of the payloads that rejected rows keep, parsed by the source, or as protected before.
-
-    Args:
-        kept: The rejected rows, as the log has them.
-        table: The declaration.
-    """
+    """The records of the payloads that rejected rows of the log keep, parsed by the source, or as protected before."""
     if table.contract.protections:
         return protected_records(kept.filter(is_kept_protected()), table)
     rows = kept.filter(keeps_payload()).select("_payload", "_source", "_window")
@@ -39,16 +34,7 @@ def records_of_payloads(kept: DataFrame, table: Table) -> DataFrame:
 
 
 def refuse_expired(table: Table, window: Window, rejected: DataFrame) -> None:
-    """Refuses a window in which no rejected row keeps its record, if records were removed.
-
-    Args:
-        table: The declaration.
-        window: The window.
-        rejected: Its rejected rows, as the log has them.
-
-    Raises:
-        SourceUnreadable: With the number of rows, and what to do instead.
-    """
+    """Refuses a window in which no rejected row of the log keeps its record, if records were removed."""
     if expired := rejected.filter(is_expired()).count():
         raise SourceUnreadable(
             f"{table.name} {window.key}: the records of {several(expired, 'rejected row')} were removed after "

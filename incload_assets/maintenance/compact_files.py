@@ -1,9 +1,7 @@
-"""Compaction of small files, in partitions where loads have left many of them.
+"""Compaction of small files in partitions where loads have left many of them; every file makes reading slower.
 
-A load that only inserts adds a file to each partition that it touches, and a load that changes little may leave the
-other files alone; every file makes reading the table slower. Compaction runs Delta's ``OPTIMIZE`` for the small files
-of partitions that have many of them. They are found in Delta's log alone. Files that are large enough are neither read
-nor rewritten, so the cost depends only on what loads have added since.
+It runs Delta's ``OPTIMIZE`` for the small files of these partitions, which are found in Delta's log alone. Files that
+are large enough are neither read nor rewritten, so the cost depends only on what loads have added since.
 
 Compaction changes no row. A concurrent load that was about to rewrite one of the files loses the race and plans again;
 a compaction that loses the race leaves the partitions to the next compaction. Tables derived from the table recognize
@@ -44,9 +42,7 @@ class FilesCompacted(Counts):
     Args:
         partitions: Partitions whose small files were combined; an unpartitioned table counts as one.
         busy: Partitions left alone, because a load committed to them meanwhile.
-        before: Small files that were combined.
-        after: Files that they were combined into.
-        size: Total size of the new files in bytes.
+        before, after: Small files that were combined, and the files that they were combined into, of ``size`` bytes.
         read_before, read_after: Milliseconds that a query took that reads every column of these partitions.
     """
 
@@ -60,15 +56,7 @@ class FilesCompacted(Counts):
 
 
 def compact_files(load: LoadContext) -> FilesCompacted:
-    """Combines small files of the table in partitions that have many of them.
-
-    Args:
-        load: The run's load context.
-
-    Example:
-        >>> compact_files(LoadContext(spark, table, lake, info=print))  # doctest: +SKIP
-        FilesCompacted(partitions=1, busy=0, before=40, after=1, size=180224)
-    """
+    """Combines small files of the table in partitions that have many of them."""
     delta, name = load.lake.delta(load.uri), load.table.name
     places, done = crowded(delta) if delta is not None else [], FilesCompacted()
     for first in range(0, len(places), AT_ONCE):

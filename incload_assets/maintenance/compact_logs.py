@@ -53,11 +53,9 @@ class Compaction:
     """The counts of a compaction.
 
     Args:
-        windows: Number of windows older than the retention that are compacted now.
-        added: Number of them that were not compacted before.
+        windows: Windows older than the retention that are compacted now; ``added`` of them were not compacted before.
         busy: Keys of old windows that were left alone because they were not at rest.
-        before: Number of changes that the compacted windows had in the log.
-        removed: Number of these changes that were removed.
+        before: Changes that the compacted windows had in the log; ``removed`` of them were removed.
     """
 
     windows: int = 0
@@ -68,12 +66,7 @@ class Compaction:
 
 
 def compact(load: LoadContext, older_than: datetime, at_rest: AtRest) -> Compaction:
-    """Removes changes of old windows from the log that can no longer affect the table.
-
-    Args:
-        load: The run's load context.
-        older_than: Aware time; only windows that ended by then are compacted.
-        at_rest: Returns the windows that are at rest by Dagster's present records.
+    """Removes changes from the log that can no longer affect the table, of windows that ended by an aware time.
 
     Raises:
         ConcurrentLoad: A concurrent load came first; nothing was removed.
@@ -111,13 +104,7 @@ def compact(load: LoadContext, older_than: datetime, at_rest: AtRest) -> Compact
 
 
 def plan_compaction(load: LoadContext, older_than: datetime, at_rest: AtRest) -> Compaction:
-    """The counts of a compaction, if it was made now; nothing is changed.
-
-    Args:
-        load: The load context.
-        older_than: As for :func:`compact`.
-        at_rest: As for :func:`compact`.
-    """
+    """The counts of a compaction, if it was made now; nothing is changed."""
     if (version := load.log.version()) is None:
         return Compaction()
     records = _old(load.table, load.log.records(version), older_than)
@@ -212,13 +199,7 @@ def _overtaken(table: Table) -> ConcurrentLoad:
 
 
 def at_rest_in(instance: dg.DagsterInstance, table: Table, run_id: str = "") -> AtRest:
-    """The windows of a table that are at rest by an instance's present records, for :func:`compact`.
-
-    Args:
-        instance: The instance.
-        table: The declaration.
-        run_id: The run that compacts, which is no reason to wait.
-    """
+    """The windows of a table that are at rest by an instance's records, not counting the run that compacts."""
     return lambda keys: at_rest(instance, table.key, table.partitions_def, keys, run_id)
 
 

@@ -1,14 +1,14 @@
 """Removal of payloads of rejected rows at the end of their lifetime, the table's ``quarantine_retention``.
 
-The rows stay, with their typed columns, reasons and places; payload and unknown fields are emptied. Rows that people
-have accepted keep payloads, too, and lose them in the same way. Whether a data file has payloads is in its
-footer, so only files that are old enough and have some are rewritten.
+The rows stay, with their typed columns, reasons and places; payload and unknown fields are emptied, also of rows that
+people have accepted. Whether a data file has payloads is in its footer, so only files that are old enough and have some
+are rewritten.
 
 A removal may run beside loads. It is computed from one version of the log, and its commit replaces the files of that
 version, together with the record of each window. Every ingestion replaces the record, too, so of a removal and an
 ingestion that commit at once, Delta rejects the later one: an ingestion starts again, a removal is left to the next
-night. Therefore a removal needs no agreement with loads beforehand, unlike a compaction of the log, which removes
-changes that a load may be about to fold.
+night. So it needs no agreement with loads beforehand, unlike a compaction of the log, which removes changes that a
+load may be about to fold.
 
 A former landing that names a file of the log gets a copy before the file leaves the log, so that it can be undone. Its
 payloads end with ``undo_retention``.
@@ -56,16 +56,7 @@ _FOOTERS_AT_ONCE = 8
 
 @dataclass(frozen=True)
 class PayloadsExpired(Counts):
-    """The counts of a removal of payloads.
-
-    Args:
-        windows: Windows whose payloads were removed.
-        rows: Rows whose payloads were removed.
-        files: Files that had these payloads.
-        before: Size of these files in bytes.
-        after: Size of the files in their place.
-        busy: Windows left to the next night, as loads committed to them.
-    """
+    """The counts of a removal of payloads, and sizes of files in bytes; ``busy`` windows wait for the next night."""
 
     windows: int = 0
     rows: int = 0
@@ -77,15 +68,7 @@ class PayloadsExpired(Counts):
 
 @dataclass(frozen=True)
 class OldFile:
-    """A data file with payloads whose lifetime is over.
-
-    Args:
-        path: Its path in Delta's log.
-        window: The partition key of its rows.
-        read_at: When the payloads were read from the source, in milliseconds since 1970.
-        rows: Number of its rows.
-        payloads: Number of rows with a payload.
-    """
+    """A data file with payloads whose lifetime is over; ``read_at`` is in milliseconds since 1970."""
 
     path: str
     window: str
@@ -95,18 +78,10 @@ class OldFile:
 
 
 def expire_payloads(load: LoadContext, older_than: datetime) -> PayloadsExpired:
-    """Removes the payloads that were read from the source before an instant.
-
-    Args:
-        load: The run's load context.
-        older_than: The instant, aware.
+    """Removes the payloads that were read from the source before an aware instant.
 
     Raises:
         IncrementalLoadError: The log has more than Parquet files, or a rewrite would lose rows; nothing was committed.
-
-    Example:
-        >>> expire_payloads(LoadContext(spark, table, lake, info=print), now() - timedelta(days=90))  # doctest: +SKIP
-        PayloadsExpired(windows=1, rows=25, files=1, before=18044, after=9120, busy=0)
     """
     if (log := load.lake.delta(load.log.uri)) is None:
         return PayloadsExpired()
@@ -156,7 +131,7 @@ def _footers(load: LoadContext, files: pa.Table) -> list[pq.FileMetaData]:
 
 
 def _payloads(footer: pq.FileMetaData) -> int:
-    """The number of rows with a payload; 0 if the statistics tell that each one was removed."""
+    """The number of rows with a payload; 0 if the statistics show that each one was removed."""
     names = [footer.schema.column(place).path for place in range(footer.num_columns)]
     count = 0
     for group in map(footer.row_group, range(footer.num_row_groups if "_payload" in names else 0)):

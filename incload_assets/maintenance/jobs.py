@@ -52,11 +52,6 @@ def table_job(
     """A job about one table that a person names: a command, from the Dagster UI.
 
     It decorates what the job does with its step, the table and its configuration; the docstring describes the job.
-
-    Args:
-        name: Name of the job.
-        step: Name of its only step.
-        tags: Tags of its runs.
     """
 
     def job_of(work: Callable[[dg.OpExecutionContext, Table, C], None]) -> JobOf:
@@ -91,23 +86,14 @@ def load_in(context: dg.OpExecutionContext, table: Table) -> Iterator[LoadContex
 
 @dataclass(frozen=True, kw_only=True)
 class MaintenanceJob:
-    """A job that processes each table in turn, and its nightly schedule.
+    """A job that processes each table in turn, and its nightly schedule, in UTC.
 
     The job records an observation of each table with the metadata that ``work`` returns. A failure for one table does
-    not stop the others.
+    not stop the others. Messages say ``whose`` tables it applies to, and what is ``undone`` for a table that failed.
 
     Args:
-        name: Name of the job.
-        step_name: Name of its only step.
-        cron: Cron schedule of the job, in UTC.
-        about: Description of the job.
-        whose: The kind of tables that the job applies to, for messages.
-        undone: What was not done for a table that failed, for messages.
-        removes: What the job removes for good, for messages; a person who launches it has to confirm. Empty: nothing.
-        applies_to: Whether the job applies to a table.
-        work: Processes one table; returns metadata for the observation.
-        of_lake: Processes what all tables share, after them; returns metadata for the step's output. Not if only some
-            tables are chosen.
+        removes: What the job removes for good; a person who launches it has to confirm. Empty: nothing.
+        of_lake: Processes what all tables share, after them, unless some are chosen; returns metadata for the output.
     """
 
     name: str
@@ -122,11 +108,7 @@ class MaintenanceJob:
     of_lake: Callable[[dg.OpExecutionContext], dict[str, dg.MetadataValue]] | None = None
 
     def definition(self, tables: Iterable[Table]) -> dg.JobDefinition | None:
-        """The Dagster job over the tables that it applies to; None if there are none.
-
-        Args:
-            tables: All incremental tables.
-        """
+        """The Dagster job over the tables that it applies to; None if there are none."""
         by_name = {table.name: table for table in tables if self.applies_to(table)}
         if not by_name:
             return None
@@ -165,12 +147,7 @@ class MaintenanceJob:
 
 
 def schedule_of(job: dg.JobDefinition | UnresolvedAssetJobDefinition, cron: str) -> dg.ScheduleDefinition:
-    """The schedule ``<job>_schedule``, in UTC.
-
-    Args:
-        job: The job to run.
-        cron: The cron schedule.
-    """
+    """The schedule ``<job>_schedule``, in UTC."""
     return dg.ScheduleDefinition(
         name=f"{job.name}_schedule",
         job=job,

@@ -1,12 +1,10 @@
 """Delta's ``VACUUM`` of a table and its log: removes files that no version within the retention uses.
 
-A load that rewrites a file leaves the old one in place for readers of older versions. It stays for the table's
+A load that rewrites a file leaves the old one for readers of older versions, for the table's
 ``delta.deletedFileRetentionDuration``: unless this is set, a week (Delta's default), and two days for logs. The files
 that are due are listed in Delta's commits, so the cost depends only on what loads have replaced. Files that a killed
-load wrote but never committed are not in any commit; they are found by listing all files, once a week.
-
-Such a listing can distinguish abandoned files from those that a load is writing only by their age. So a retention that
-is shorter than a load may take is refused.
+load wrote but never committed are found by listing all files, once a week. A listing can distinguish them from files
+that a load is writing only by their age. So a retention that is shorter than a load may take is refused.
 """
 
 from dataclasses import dataclass
@@ -46,12 +44,7 @@ _A_WEEK = timedelta(weeks=1)
 
 @dataclass(frozen=True)
 class Vacuumed(Counts):
-    """The counts of a vacuum.
-
-    Args:
-        files: Number of files removed, including empty folders.
-        size: Size of the removed files in bytes.
-    """
+    """The counts of a vacuum: files removed, including empty folders, and their size in bytes."""
 
     files: int = 0
     size: int = 0
@@ -60,16 +53,10 @@ class Vacuumed(Counts):
 def vacuum(load: LoadContext, *, everything: bool) -> Vacuumed:
     """Removes files from a table and its log that no version within the retention uses.
 
-    Args:
-        load: The run's load context.
-        everything: Whether to list all files, to find those that were never committed.
+    With ``everything`` all files are listed, to find those that were never committed.
 
     Raises:
         DeclarationError: The retention of the table or its log is too short; nothing was removed from it.
-
-    Example:
-        >>> vacuum(LoadContext(spark, table, lake, info=print), everything=False)  # doctest: +SKIP
-        Vacuumed(files=40, size=180224)
     """
     done, name = Vacuumed(), load.table.name
     for what, uri in ((name, load.uri), (f"the log of {name}", load.log.uri)):

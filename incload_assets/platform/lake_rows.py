@@ -24,7 +24,7 @@ Among = Mapping[str, Collection[Any]]
 """Values that are wanted, by column; None is NULL."""
 
 _EXACT = (pa.types.is_integer, pa.types.is_date32, pa.types.is_string)
-"""Types whose ranges can be compared. Those of decimals and floats are inexact or lack NaN."""
+"""Types whose ranges can be compared. Ranges of decimals and floats are inexact or lack NaN."""
 _ALWAYS = pc.scalar(True)
 _MISREAD = r"[\x{10000}-\x{10FFFF}]"
 """Characters that are two escapes in JSON, which deltalake reads as another character."""

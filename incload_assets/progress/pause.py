@@ -103,7 +103,7 @@ def begin(
     actor: str = "",
     run_id: str = "",
 ) -> Pause:
-    """Begins a pause or a silence, by an entry of the audit; arguments and errors are those of :func:`pause`."""
+    """Begins a pause or a silence, by an entry of the audit; arguments and errors are as for :func:`pause`."""
     what = f"{table_name or 'nothing'} is not {_VERBS[action]}"
     if not because.strip():
         raise IncrementalLoadError(

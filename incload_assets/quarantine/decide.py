@@ -46,29 +46,18 @@ def decide_where(
     actor: str = "",
     confirmed: Callable[[Sequence[Decision]], None] = lambda _: None,
 ) -> tuple[AuditEntry | None, int]:
-    """Discards rejected rows, or accepts them although they break checks of the contract.
+    """Discards rejected rows, or accepts them although they break checks; the audit's entry, and their number.
 
     Types, columns that must have a value, unique values and partitions are not waived: the table could not hold such a
     row. A replay of their windows brings accepted rows into the table.
 
     Args:
-        spark: The session.
-        table: The declaration.
-        lake: The lake.
-        kind: What is decided.
-        because: Why.
-        only: Partition keys; None: all windows.
         text: Only rows with a reason that contains this.
         actor: Who does it; by default the user of this process.
         confirmed: Hears the decisions before they are recorded; none is if it raises an error.
 
-    Returns:
-        The audit's entry, None if no row matches, and the number of rows.
-
     Raises:
-        SourceUnreadable: Rows are accepted whose payloads the source cannot parse.
-        IncrementalLoadError: There are too many rows, or some of those to accept break more than checks; nothing is
-            recorded then.
+        IncrementalLoadError: Too many rows, or rows that cannot be accepted; nothing is recorded then.
     """
     if kind == "accept":
         refuse_unreplayable(table)
@@ -98,22 +87,10 @@ def decide_where(
 
 
 def take_back(table: Table, lake: Lake, kind: Kind, number: int, because: str, *, actor: str = "") -> AuditEntry:
-    """Undoes a decision. After an acceptance, a replay of the partitions validates the rows as they came.
-
-    Args:
-        table: The declaration.
-        lake: The lake.
-        kind: The kind of the decision.
-        number: The number of the decision in the audit.
-        because: Why.
-        actor: Who does it; by default the user of this process.
-
-    Returns:
-        The audit's entry, which names the partitions and, in its details, the number of rows.
+    """Undoes the decision with a number in the audit. After an acceptance, a replay validates the rows as they came.
 
     Raises:
-        IncrementalLoadError: No such decision about rows of the table has this number, it was undone before, or the
-            rows no longer keep their records.
+        IncrementalLoadError: No such decision is in force, or the rows no longer keep their records.
     """
     rows = [decision for decision in decisions_in_force(lake, table, [kind]) if decision.audit == number]
     if not rows:

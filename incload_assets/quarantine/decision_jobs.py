@@ -34,11 +34,7 @@ class DecisionConfig(dg.Config):
 
 
 def decision_jobs(tables: Iterable[Table]) -> list[dg.JobDefinition]:
-    """The jobs ``accept_rows`` and ``discard_rows``.
-
-    Args:
-        tables: All incremental tables.
-    """
+    """The jobs ``accept_rows`` and ``discard_rows``, over all incremental tables."""
     by_name = {table.name: table for table in tables}
     return [_job(kind, by_name) for kind in _JOBS]
 

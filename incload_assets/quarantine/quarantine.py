@@ -46,13 +46,9 @@ _COLUMN = r"(?s)^([^:]+): "
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """One rejected row.
+    """One rejected row: its place is a file and a row, or what the source has instead; its state as in ``Rejections``.
 
-    Args:
-        window: The partition key.
-        place: File and row, or what the source has instead.
-        state: ``open``, ``superseded`` or ``discarded``.
-        payload: The record; personal values, and those of fields outside the contract, are masked.
+    In its payload personal values are masked, and values of fields outside the contract.
     """
 
     window: str
@@ -63,14 +59,7 @@ class Sample:
 
 @dataclass(frozen=True, kw_only=True)
 class RejectedRow:
-    """One of the newest rejected rows.
-
-    Args:
-        window: The partition key.
-        place: File and row, or what the source has instead.
-        reasons: Why it was rejected, without values.
-        payload: As that of a :class:`Sample`.
-    """
+    """One of the newest rejected rows; place and payload are as in a :class:`Sample`, reasons are without values."""
 
     window: str
     place: str
@@ -80,19 +69,12 @@ class RejectedRow:
 
 @dataclass(kw_only=True)
 class Rejections:
-    """The rejected rows with one reason.
+    """The rejected rows with one reason, which has no values; the column is empty if it is about the record.
 
     Args:
-        column: The column that the reason names; '' if it is about the record.
-        reason: The reason, without values.
-        rows: Number of rows.
         open: Number of rows that are neither superseded nor discarded.
         superseded: Number of rows whose key has a newer good change.
-        discarded: Number of rows that a person discarded.
-        first_seen: When the first window with such a row was landed, aware.
-        last_seen: When the last was.
-        per_window: Number of rows by partition key.
-        samples: A few of the rows.
+        first_seen, last_seen: When the first and the last window with such a row was landed, aware.
     """
 
     column: str
@@ -110,19 +92,7 @@ class Rejections:
 def quarantine_of(
     spark: SparkSession, table: Table, lake: Lake, *, only: Collection[str] | None = None, text: str = ""
 ) -> list[Rejections]:
-    """The rejected rows of a table by reason, the most frequent first.
-
-    Args:
-        spark: The session.
-        table: The declaration.
-        lake: The lake with the log.
-        only: Partition keys; None: all windows.
-        text: Only reasons that contain this.
-
-    Example:
-        >>> quarantine_of(spark, payments, lake)[0].reason  # doctest: +SKIP
-        'amount: is not greater than 0'
-    """
+    """The rejected rows of a table or of some windows, by reason, the most frequent first; ``text`` selects reasons."""
     records = dirty_windows(table, lake, only)
     if not records:
         return []
@@ -154,13 +124,7 @@ def quarantine_of(
 
 
 def newest_rejected(table: Table, lake: Lake, windows: Collection[str]) -> list[RejectedRow]:
-    """A few rejected rows of the windows that were landed last, read without Spark.
-
-    Args:
-        table: The declaration.
-        lake: The lake with the log.
-        windows: Partition keys.
-    """
+    """A few rejected rows of the windows that were landed last, read without Spark."""
     dirty = dirty_windows(table, lake, windows)
     log = lake.delta(ChangeLog(table, lake).uri) if dirty else None
     if log is None:
@@ -201,12 +165,7 @@ def rejected_rows(spark: SparkSession, table: Table, lake: Lake, keys: Sequence[
 
 
 def masked_payload(table: Table, payload: str | None) -> str:
-    """A payload with the values masked that may be personal: all but those of other columns of the contract.
-
-    Example:
-        >>> masked_payload(guests, '{"room": 3, "name": "Ada"}')  # doctest: +SKIP
-        '{"room": 3, "name": "***"}'
-    """
+    """A payload with all values masked except the values of columns of the contract that are not personal."""
     if payload == EXPIRED or (payload or "").startswith(f"{EXPIRED} "):
         return REMOVED
     shown = set(table.columns) - table.contract.personal

@@ -60,9 +60,6 @@ def replay_sensor(jobs: Mapping[Table, UnresolvedAssetJobDefinition]) -> dg.Sens
 
     It requests each window once for each version of the code. A replay that fails is not repeated: the table's own
     sensor loads its window.
-
-    Args:
-        jobs: As :func:`replay_jobs` returns them.
     """
 
     @dg.sensor(

@@ -50,7 +50,6 @@ class Adoption:
     """The result of an adoption.
 
     Args:
-        base: What was adopted.
         rows: Rows of the table that was examined; 0 if it was not examined again.
         landed: Chunks that were landed now.
         there: Chunks that an earlier, interrupted adoption had landed.
@@ -93,10 +92,8 @@ def adopt(
     """Adopts the table, or goes on with an adoption that was interrupted.
 
     Args:
-        load: The context.
         dry_run: Whether only to examine the table.
         again: Whether to begin again if the table has changed since an interrupted adoption.
-        because: The reason, for the audit.
         actor: Who adopts, for the audit; empty: the user of the operating system, or CI's.
         done: Called with the number of chunks that are in the log, and their total.
 
@@ -104,10 +101,6 @@ def adopt(
         SchemaMismatch: The table cannot be adopted, or has changed since its adoption began.
         ConcurrentLoad: Another adoption is running.
         ReconciliationFailed: The base rows do not make the table; loads stay refused.
-
-    Example:
-        >>> adopt(LoadContext(spark, orders, lake)).summary("orders")  # doctest: +SKIP
-        'orders: adopted, 1,000 rows of version 7 in 1 parts'
     """
     table, lake = load.table, load.lake
     refuse_strategy(table)
@@ -228,11 +221,7 @@ def _begin(load: LoadContext, base: Base, *, again: bool) -> None:
 
 
 def _prove(load: LoadContext, base: Base) -> None:
-    """Compares the full fold of all base rows with the table.
-
-    Raises:
-        ReconciliationFailed: They differ.
-    """
+    """Compares the full fold of all base rows with the table; raises an error if they differ."""
     if not base.keys:
         return
     at = load.read_view(tuple(map(base_window, base.keys)), adoption_app_id(load.table), of_range=True)

@@ -55,13 +55,9 @@ _REASONS = {
 
 @dataclass
 class Findings:
-    """The findings of the examination of a table.
+    """The findings of the examination of a table: problems, each with what to do, and notes for a person.
 
-    Args:
-        rows: Number of rows.
-        changes: Number of changes that the rows become: a row that is marked as deleted becomes two.
-        problems: Why the table cannot be adopted as it is, each with what to do.
-        notes: What a person should know.
+    A row that is marked as deleted becomes two changes.
     """
 
     rows: int = 0
@@ -70,11 +66,7 @@ class Findings:
     notes: list[str] = field(default_factory=list)
 
     def refuse(self, table_name: str) -> None:
-        """Raises an error if there are problems.
-
-        Raises:
-            SchemaMismatch: With all problems.
-        """
+        """Raises an error with all problems, if there are any."""
         if self.problems:
             raise SchemaMismatch(
                 f"{table_name}: the table cannot be adopted as it is: {'; '.join(self.problems)}",
@@ -84,11 +76,7 @@ class Findings:
 
 
 def refuse_strategy(table: Table) -> None:
-    """Refuses a table whose rows cannot become changes.
-
-    Raises:
-        SchemaMismatch: With the reason and what to do instead.
-    """
+    """Refuses a table whose rows cannot become changes."""
     if table.write.adoptable:
         return
     name = type(table.write).__name__
@@ -97,12 +85,7 @@ def refuse_strategy(table: Table) -> None:
 
 
 def examine(load: LoadContext, delta: DeltaTable) -> Findings:
-    """Examines a version of a table.
-
-    Args:
-        load: The context; the table has a declaration that can be adopted.
-        delta: The table at the version.
-    """
+    """Examines a version of a table whose declaration can be adopted."""
     found = Findings()
     found.problems += _feature_problems(delta)
     schema, here = load.table.schema, schema_of(delta)

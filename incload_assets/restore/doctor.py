@@ -30,13 +30,9 @@ from incload_assets.progress.undone import undone_windows
 
 @dataclass(frozen=True, kw_only=True)
 class Disagreement:
-    """Two records of one thing that contradict each other.
+    """Two records of one thing that contradict each other; without partitions it concerns the whole table.
 
-    Args:
-        table: The table's name, or what it concerns instead; empty if that is the lake or the audit.
-        partitions: The partition keys concerned, oldest first; empty for the whole table.
-        what: What contradicts what.
-        remedy: What to do.
+    ``table`` may name what it concerns instead, and is empty for the lake or the audit.
     """
 
     table: str
@@ -53,14 +49,7 @@ _FORMER = "give the table its former partitions, or declare them as former_parti
 
 
 def examine(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, at: datetime) -> list[Disagreement]:
-    """The disagreements about the lake and about tables; a table that cannot be read is one of them.
-
-    Args:
-        instance: The instance with the checkpoints.
-        tables: The declarations.
-        lake: The lake with the tables.
-        at: The present instant, aware.
-    """
+    """The disagreements about the lake and about tables; a table that cannot be read is one of them."""
     found, faults = examine_lake(lake, instance), Faults(lake)
     for table in tables:
         with faults.of(table):
@@ -76,12 +65,7 @@ def _of_fault(name: str, error: BaseException) -> Disagreement:
 
 
 def examine_lake(lake: Lake, instance: dg.DagsterInstance) -> list[Disagreement]:
-    """The disagreements that concern no single table: audit and decisions can be read, the audit is as it was written.
-
-    Args:
-        lake: The lake.
-        instance: The instance, which remembers the last entry of the audit.
-    """
+    """The disagreements that concern no single table: unreadable audit or decisions, or an audit that was altered."""
     faults: dict[str, BaseException] = {**unreadable_of_lake(lake)}
     try:
         altered = chain_of(lake).altered
@@ -97,18 +81,8 @@ def examine_lake(lake: Lake, instance: dg.DagsterInstance) -> list[Disagreement]
 def examine_table(instance: dg.DagsterInstance, table: Table, lake: Lake, at: datetime) -> list[Disagreement]:
     """The disagreements about a table, from one read of Dagster, of the log and of the table's Delta log.
 
-    Args:
-        instance: The instance with the checkpoints.
-        table: The declaration.
-        lake: The lake with the table.
-        at: The present instant, aware.
-
     Raises:
         LakeUnreadable: The table or its log cannot be read.
-
-    Example:
-        >>> [found.what for found in examine_table(instance, orders, lake, now())]  # doctest: +SKIP
-        ['Dagster has them as loaded, and the log has no record of them']
     """
     if (why := mistaken(instance, table, lake)) is not None:
         return [Disagreement(table=table.name, what=why, remedy=f"set {REMEDY}")]  # all others would be of this lake

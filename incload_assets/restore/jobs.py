@@ -55,11 +55,7 @@ def backup_job() -> dg.JobDefinition:
 
 
 def rebuild_job(tables: Iterable[Table]) -> dg.JobDefinition:
-    """The job ``rebuild_checkpoints``; what it does is described in :mod:`incload_assets.restore.rebuild`.
-
-    Args:
-        tables: All incremental tables.
-    """
+    """The job ``rebuild_checkpoints``; what it does is described in :mod:`incload_assets.restore.rebuild`."""
     by_name = {table.name: table for table in tables}
 
     @dg.op(required_resource_keys={"spark", "lake"})

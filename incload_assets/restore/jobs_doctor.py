@@ -47,11 +47,7 @@ def resume_job(context: dg.OpExecutionContext, table: Table, config: ResumeConfi
 
 
 def care_jobs(tables: Iterable[Table]) -> list[dg.JobDefinition]:
-    """The jobs ``doctor``, ``pause_table`` and ``resume_table``.
-
-    Args:
-        tables: All incremental tables.
-    """
+    """The jobs ``doctor``, ``pause_table`` and ``resume_table``, over all incremental tables."""
     by_name = {table.name: table for table in tables}
 
     @dg.op(required_resource_keys={"lake"})

@@ -34,14 +34,13 @@ WINDOWS_AT_ONCE = 5_000
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """The result of a rebuild of one table.
+    """The result of a rebuild of one table, by partition key.
 
     Args:
-        proven: Partition keys that are proven to be in the table as the log says; reported unless it was a dry run.
-        refused: Why a partition could not be proven, by partition key.
-        kept: Partition keys whose checkpoint Dagster has already.
-        closed: Partition keys of former definitions that are proven; nothing is reported for them, as Dagster has no
-            partition of that key any more.
+        proven: Proven to be in the table as the log says; reported unless it was a dry run.
+        refused: Why a partition could not be proven.
+        kept: Dagster has their checkpoint already.
+        closed: Proven partitions of former definitions; nothing is reported for them, as Dagster no longer has them.
     """
 
     proven: list[str] = field(default_factory=list)
@@ -64,17 +63,9 @@ def rebuild(
     dry_run: bool = False,
     done: Callable[[int, int], None] = lambda done, total: None,
 ) -> Rebuilt:
-    """Reports every window as loaded that log and table prove to be loaded.
+    """Reports every window as loaded that log and table prove to be loaded; a dry run reports nothing.
 
-    Args:
-        load: The context; its run id is not used.
-        instance: The instance that lost its checkpoints.
-        dry_run: Whether to report nothing.
-        done: Called with the number of windows examined, and their total.
-
-    Example:
-        >>> rebuild(LoadContext(spark, orders, lake), instance).proven  # doctest: +SKIP
-        ['2026-01-01', '2026-01-02']
+    ``done`` is called with the number of windows examined, and their total.
     """
     table, result = load.table, Rebuilt()
     records = load.log.records()
@@ -111,7 +102,7 @@ def _to_prove(
         if key not in windows:
             if not record.is_withdrawn:
                 result.refused[key] = "the partitions definition has no such partition"
-        elif key in table.closed:  # Dagster shows nothing of it, so that only a proof tells whether it is there
+        elif key in table.closed:  # Dagster shows nothing of it, so that only a proof shows whether it is there
             chosen.append(windows[key])
         elif checkpoints.get(key) == record.fingerprint:
             result.kept.append(key)

@@ -22,12 +22,7 @@ from incload_assets.platform.dagster_private import (
 
 
 def report_materializations(instance: dg.DagsterInstance, events: Sequence[dg.AssetMaterialization]) -> None:
-    """Records materializations as :meth:`dagster.DagsterInstance.report_runless_asset_event` does, all at once.
-
-    Args:
-        instance: The instance.
-        events: Materializations of one asset.
-    """
+    """Records materializations of one asset all at once, as Dagster's ``report_runless_asset_event`` records each."""
     if not events:
         return
     entries, storage = [_entry(event) for event in events], instance.event_log_storage

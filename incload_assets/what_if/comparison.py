@@ -19,12 +19,9 @@ _LONGEST = 40
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """How a table and its shadow differ.
+    """How a table and its shadow differ, by numbers of rows; pairs are of the table and of the shadow.
 
     Args:
-        rows: Rows of the table, and of the shadow.
-        only_table: Rows that only the table has.
-        only_shadow: Rows that only the shadow has.
         different: Rows that both have, with other values.
         by_column: Rows that differ in a column, by its name; columns without differences are left out.
         columns: Columns that only the table has, and that only the shadow has.
@@ -46,15 +43,10 @@ class Comparison:
 
 
 def compare(load: LoadContext, version: int, shadow: str) -> Comparison:
-    """Compares a version of the table with the shadow.
+    """Compares a version of the table with the shadow at a URI.
 
     Rows are matched by the columns that identify one, NULLs being equal; without such columns by their whole content,
     each as often as it occurs.
-
-    Args:
-        load: The context of the table.
-        version: The Delta version of the table.
-        shadow: The URI of the shadow.
     """
     table = load.table
     there = load.spark.read.format("delta").option("versionAsOf", version).load(load.lake.spark_uri(load.uri))

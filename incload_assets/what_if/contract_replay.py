@@ -25,23 +25,17 @@ from incload_assets.platform.sql import col
 from incload_assets.platform.wording import several, some
 
 _LANDED = "landed"
-"""The payload that stands for that of an accepted row, so that it is known among the validated ones."""
+"""The payload in place of an accepted row's, by which the row is recognized among the validated ones."""
 _VALUE = r"(?s)^(.*?: )'.*' (?=\S)"
 SHOWN_REASONS = 5
 SHOWN_ROWS = 3
 MOST_GROUPS = 10_000
-"""Largest number of pairs of a window and a reason that are told apart."""
+"""Largest number of pairs of a window and a reason that are distinguished."""
 
 
 @dataclass(frozen=True)
 class RefusedFor:
-    """A reason for which accepted rows would be quarantined.
-
-    Args:
-        reason: The reason, without a value.
-        rows: The number of rows.
-        samples: Some of them, by key and window; personal columns are masked.
-    """
+    """A reason, without a value, for which accepted rows would be quarantined; samples are masked."""
 
     reason: str
     rows: int
@@ -50,17 +44,14 @@ class RefusedFor:
 
 @dataclass(frozen=True, kw_only=True)
 class ValidatedAgain:
-    """The result for one table.
+    """The result for one table: its windows in the order of their landing, and numbers of rows.
 
     Args:
-        windows: The partition keys of the windows, in the order of their landing.
-        accepted: The number of accepted rows that were validated.
-        refused: The number of them that would be quarantined.
-        reasons: The reasons, those of most rows first.
-        rejected: The number of quarantined rows that were validated.
-        passing: The number of them that would be accepted.
-        decided: The number of rows that people accepted; they count as accepted.
-        unvalidated: The number of quarantined rows that keep no record that can be validated.
+        accepted: Accepted rows that were validated; rows that people accepted (``decided``) are among them.
+        refused: Accepted rows that would be quarantined, by reason the most frequent first.
+        rejected: Quarantined rows that were validated.
+        passing: Quarantined rows that would be accepted.
+        unvalidated: Quarantined rows that keep no record that can be validated.
         stopping: The windows whose load would stop, as too many rows would be rejected.
     """
 
@@ -103,16 +94,8 @@ class ValidatedAgain:
 def validate_again(load: LoadContext, last: int) -> ValidatedAgain:
     """The verdicts of the present contract about the rows of the windows landed last; nothing is written.
 
-    Args:
-        load: The context of the table.
-        last: The number of windows.
-
     Raises:
         SourceUnreadable: A payload cannot be parsed by the source.
-
-    Example:
-        >>> validate_again(load, last=30).refused  # doctest: +SKIP
-        12
     """
     table, log = load.table, load.lake.delta(load.log.uri)
     records = {} if log is None else {k: r for k, r in load.log.records_in(log).items() if not r.is_withdrawn}

@@ -39,10 +39,7 @@ MOVES_BYTES = 256 * 2**20
 def window_plan(found: Preview, tables: Sequence[Table], *, values: bool) -> WindowPlan:
     """The plan of a window by the preview of its load, which must not have ended.
 
-    Args:
-        found: The preview.
-        tables: All tables, among them those derived from this one.
-        values: Whether the samples show values; personal ones stay masked.
+    Tables derived from this one are found among all tables. Samples show ``values`` if asked for, but no personal ones.
     """
     load, report, changes = found.load, found.report, found.scratch.merged.changes
     merged, evidence, hold = report.merged, report.evidence, report.record.hold

@@ -20,13 +20,7 @@ class PlanConfig(OneTable):
 
 
 def plan_job(tables: Iterable[Table]) -> dg.JobDefinition:
-    """The job ``plan_loads``, which shows what loads would change and commits nothing.
-
-    Its run fails if one of the loads would stop.
-
-    Args:
-        tables: All incremental tables.
-    """
+    """The job ``plan_loads``, which shows what loads would change, commits nothing, and fails if a load would stop."""
     every = list(tables)
 
     @table_job("plan_loads", "plan_each")

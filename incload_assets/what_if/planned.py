@@ -1,4 +1,4 @@
-"""The plan of some loads: what each would change, and what it was made from, so that it can be told to be outdated."""
+"""The plan of some loads: what each would change, and its basis, which shows whether the plan is outdated."""
 
 import hashlib
 import json
@@ -20,13 +20,7 @@ NOTHING, CHANGES, STOPS = "nothing to do", "changes", "would stop"
 
 @dataclass(frozen=True)
 class Sample:
-    """A row that would change.
-
-    Args:
-        key: The key by column, personal columns masked; empty unless values were asked for.
-        changed: The columns that would change, with their values before and after: None unless values were asked for,
-            and then masked in personal columns.
-    """
+    """A row that would change. Values are shown if asked for, else the key is empty; personal columns are masked."""
 
     key: Mapping[str, str | None]
     changed: Mapping[str, tuple[str | None, str | None]]
@@ -34,12 +28,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Follower:
-    """A derived table whose windows would be loaded again.
-
-    Args:
-        table: Its name.
-        windows: The partition keys; None: windows that refer to the changed rows, which only its load finds.
-    """
+    """A derived table whose windows would be loaded again; None: only its load finds them, by the changed rows."""
 
     table: str
     windows: Sequence[str] | None
@@ -47,11 +36,9 @@ class Follower:
 
 @dataclass(frozen=True)
 class Basis:
-    """The basis of the plan of a window. Digests are of names of files, which never change.
+    """The basis of the plan of a window: the source's position, and digests of names of files, which never change.
 
     Args:
-        source: Fingerprint of the source's position.
-        summary: The position for people.
         log: Digest of the window's files in the change log.
         table: Digest of the files that the window touches in the table.
         touched: Digests of the partitions or buckets of the table that the window touches; None: all.
@@ -66,20 +53,14 @@ class Basis:
 
 @dataclass(frozen=True)
 class WindowPlan:
-    """The effect that the load of one window would have.
+    """The effect that the load of one window would have; numbers of rows are as the load reports them.
 
     Args:
-        partition: The partition key.
-        error: Why the load would stop; empty if it would not.
-        basis: What the plan was made from; None if the load would stop.
+        error: Why the load would stop, which leaves ``basis`` None; empty if it would not.
         again: Whether the log has the source's present content already.
-        rows_read, inserted, updated, deleted, stale, duplicate, quarantined, waiting, skipped, erased: As the load
-            reports them.
         unchanged: Keys of the window whose rows in the table would stay as they are.
         moved: Keys that would be in another partition of the table than now; None: not counted, for a large table.
         files, bytes: Most data files of the table, and their size, that a load would rewrite.
-        followers: Derived tables that would follow.
-        samples: A few of the rows that would be updated.
     """
 
     partition: str
@@ -113,13 +94,7 @@ class WindowPlan:
 
 @dataclass(frozen=True)
 class Pace:
-    """How long loads of the table took.
-
-    Args:
-        loads: Number of loads.
-        median: Half of them took at most these seconds.
-        low, high: Four of five took between these seconds.
-    """
+    """How long loads of the table took, in seconds; four of five took between ``low`` and ``high``."""
 
     loads: int
     median: float
@@ -129,14 +104,9 @@ class Pace:
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of loads of one table. Each window is planned alone, against the table as it was.
+    """The plan of loads of one table, oldest window first. Each is planned alone, against the table as it was.
 
-    Args:
-        table: The table's name.
-        code_version: The version of the code, contract and declaration included, that made the plan.
-        made_at: When, aware.
-        windows: The windows, oldest first.
-        pace: How long loads of the table took; None if there was none.
+    ``made_at`` is aware; the code version includes contract and declaration; ``pace`` is None if there was no load.
     """
 
     table: str
@@ -163,11 +133,7 @@ class Plan:
 
     @classmethod
     def of_json(cls, text: str, place: str) -> "Plan":
-        """The plan in a file.
-
-        Args:
-            text: The file's content.
-            place: The file's name, for messages.
+        """The plan in a file, whose ``place`` is for messages.
 
         Raises:
             IncrementalLoadError: It is no plan of this version.
@@ -202,10 +168,7 @@ def log_digest(log: DeltaTable | None, window: str) -> str:
 def table_digest(table: DeltaTable | None, column: str | None, touched: Collection[str] | None) -> str:
     """The digest of the files of some partitions of a table; empty if there are none.
 
-    Args:
-        table: The table.
-        column: The column that it is laid out by; None: the digest is of all files.
-        touched: Digests of values of the column, as :func:`digest` makes them; None: of all.
+    ``touched`` has digests of values of the column that lays it out, as :func:`digest` makes them; None: of all files.
     """
     if table is None:
         return ""

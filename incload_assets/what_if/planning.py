@@ -49,18 +49,10 @@ def plan_loads(
     rewrite_compacted: bool = False,
     done: Callable[[int], None] = lambda _: None,
 ) -> Plan:
-    """Plans the loads of some partitions, each alone and against the table as it is; commits nothing.
+    """Plans the loads of some partitions, oldest first, each alone and against the table as it is; commits nothing.
 
-    Args:
-        spark: A session for this plan alone.
-        instance: The instance with the checkpoints; nothing is written to it.
-        table: The declaration.
-        lake: The lake with the table, which need not exist yet.
-        partitions: The partition keys, oldest first.
-        tables: All tables, among them those derived from this one.
-        values: Whether the samples show values; personal ones stay masked.
-        rewrite_compacted: Whether windows whose log was compacted may be replaced by other content.
-        done: Called with the number of windows planned.
+    The session is for this plan alone; ``tables`` are all tables, among them the tables derived from this one. Samples
+    show ``values`` if asked for, but no personal ones. ``done`` is called with the number of windows planned.
     """
     windows, every = [], list(tables)
     for number, key in enumerate(partitions, start=1):
@@ -78,12 +70,6 @@ def plan_loads(
 
 def check_plan(spark: SparkSession, table: Table, lake: Lake, plan: Plan) -> None:
     """Checks that a load would now do what a plan says.
-
-    Args:
-        spark: A session.
-        table: The declaration.
-        lake: The lake with the table.
-        plan: The plan, of this table.
 
     Raises:
         IncrementalLoadError: With everything that differs from what the plan was made from.

@@ -26,13 +26,7 @@ from incload_assets.writes.merge_into import app_id
 
 @dataclass(frozen=True)
 class Preview:
-    """The preview of the load of one window.
-
-    Args:
-        load: The context, usable until the preview ends.
-        scratch: The scratch, with the merges that the load would make.
-        report: The report that the load would make.
-    """
+    """The preview of the load of one window; its context and scratch are usable until the preview ends."""
 
     load: LoadContext
     scratch: ScratchLake
@@ -58,17 +52,8 @@ def preview(
 ) -> Iterator[Preview]:
     """Previews the load of a window; commits nothing, and removes the rows that it has staged at the block's end.
 
-    Args:
-        spark: A session for this preview alone.
-        table: The declaration.
-        lake: The lake with the table, which need not exist.
-        window: The window.
-        checkpoint: Dagster's records of the window.
-        rewrite_compacted: As for :func:`incload_assets.load.load.load_window`.
-        if_held: As well.
-
-    Raises:
-        IncrementalLoadError: The load would stop with this error.
+    The session is for this preview alone; the table need not exist. Further arguments are as for
+    :func:`incload_assets.load.load.load_window`, and so are errors: the load would stop with them.
     """
     with scratch_of(lake) as scratch:
         load = LoadContext(spark, table, scratch)

@@ -3,10 +3,11 @@
 The shadow has a lake of its own, the folder ``_shadow`` of the lake, with a log and a table, and is written by the
 steps of ordinary loads. The rows of its log are
 
-- those of the table's log, for windows that the same code validated, and for base rows;
+- the rows of the table's log, for windows that the same code validated, and for base rows;
 - read from the source again and validated, for windows that other code validated: the log keeps what a source delivered
   of rejected rows only, so the typed columns of accepted rows cannot be derived again;
-- those of the table's log all the same, if the source no longer holds what it held for a window. The report names them.
+- the rows of the table's log all the same, if the source no longer holds what it held for a window. The report names
+  these windows.
 
 Table and log are not touched.
 """
@@ -46,17 +47,13 @@ WINDOWS_AT_ONCE = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Shadow:
-    """The result of a shadow.
+    """The result of a shadow, compared with a version of the table.
 
     Args:
-        uri: The URI of the shadow table.
-        table_version: Delta version of the table that it is compared with.
-        log_version: Delta version of the log that it is made from.
-        same_code: Windows that this code validated already, and base rows: their rows are those of the log.
+        same_code: Windows that this code validated already, and base rows: their rows are the log's.
         validated: Windows that were read from the source again.
         as_logged: Why a window that other code validated was not read again, by partition key.
         rejected: Rejected rows of the windows that were read again: before, and now.
-        comparison: The comparison with the table.
     """
 
     uri: str
@@ -107,12 +104,7 @@ class _Landed:
 
 
 def compare_again(load: LoadContext, made: Shadow) -> Comparison:
-    """Compares the table as it is now with a shadow that was made before.
-
-    Args:
-        load: The context of the table.
-        made: The shadow.
-    """
+    """Compares the table as it is now with a shadow that was made before."""
     table = load.lake.delta(load.uri)
     assert table is not None  # as the shadow was compared with it
     return compare(load, table.version(), made.uri)
@@ -124,11 +116,7 @@ def _folder(load: LoadContext) -> str:
 
 
 def drop(load: LoadContext) -> bool:
-    """Removes the shadow of a table; returns whether there was one.
-
-    Args:
-        load: The context of the table.
-    """
+    """Removes the shadow of a table; returns whether there was one."""
     root = load.lake.root
     with load.lake.files(root) as files:
         found = files.get_file_info(pafs.FileSelector(_folder(load), recursive=True, allow_not_found=True))
@@ -141,17 +129,10 @@ def drop(load: LoadContext) -> bool:
 
 
 def shadow(load: LoadContext) -> Shadow:
-    """Makes the shadow again, and compares it with the table.
-
-    Args:
-        load: The context of the table, declared as this working tree has it.
+    """Makes the shadow again, and compares it with the table, which is declared as this working tree has it.
 
     Raises:
         IncrementalLoadError: There is no table or log; or an error of a step of the shadow's loads.
-
-    Example:
-        >>> shadow(LoadContext(spark, orders, lake)).comparison.equal  # doctest: +SKIP
-        True
     """
     table, lake = load.table, load.lake
     version = lake.version(load.uri)  # before the log, which then has everything that was merged

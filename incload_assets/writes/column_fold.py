@@ -34,7 +34,7 @@ from incload_assets.writes.plan import PENDING, MergePlan, entry
 def column_plan(load: LoadContext, at: ReadView, *, soft_delete: str | None) -> MergePlan:
     """The merge plan for the keys of a read view's windows; for all keys if a truncate was added or withdrawn.
 
-    ``soft_delete`` marks rows whose newest change is a deletion; None: such rows are deleted.
+    Rows whose newest change is a deletion are marked in the column ``soft_delete``; None: they are deleted.
     """
     table = load.table
     changes = load.changes(at)

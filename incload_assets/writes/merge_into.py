@@ -104,8 +104,7 @@ def matching_sql(table: Table, plan: MergePlan) -> str:
 def _valid_sql(plan: MergePlan) -> str:
     """SQL over ``t`` and ``s``: whether the row is still the one planned for; false without an action.
 
-    It tests for an action first, for speed: ``valid`` usually compares content hashes, and Spark evaluates common parts
-    of several conditions first, for every row of the table.
+    It tests for an action first: Spark would evaluate the content hashes in ``valid`` for every row of the table.
     """
     return f"CASE WHEN s._action IN ({', '.join(map(literal, PENDING))}) THEN {plan.valid} ELSE false END"
 

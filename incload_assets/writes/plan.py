@@ -21,12 +21,9 @@ class MergePlan:
         actions: One row for each affected row of the table: the columns of ``identity``; ``_row``, a struct of the
             table's columns with their correct values; ``_action``: insert, update or delete (pending), or any other
             word if there is nothing to do; and whatever ``valid`` refers to.
-        identity: Columns that identify the table's rows.
         valid: SQL over ``t`` (the table's row) and ``s`` (the action): whether the row is still the one planned for.
-        ledger: Rows to be summed per window, made by :func:`incload_assets.writes.plan.entry`: ``_window`` string;
-            numbers ``_keys``, ``_pending``, ``_applied``, ``_stale``, ``_duplicate``, ``_waiting``, ``_present``;
-            ``_log_hash`` and ``_table_hash``, content hashes (bigint, NULL for none) of the changes in effect,
-            computed from the log and from the table.
+        ledger: Rows to be summed per window, made by :func:`incload_assets.writes.plan.entry`: ``_window`` string; the
+            ``NUMBERS``; and the ``HASHES``, of the content of the changes in effect (bigint, NULL for none).
         match: SQL over ``t`` and ``s`` in addition to equality of ``identity``: whether the action is for the row.
         release: Releases what is cached for the plan, which must not be used afterwards.
     """
@@ -60,12 +57,9 @@ HASHES = ("log_hash", "table_hash")
 
 
 def entry(window: Column | None = None, **values: Column) -> list[Column]:
-    """The columns of the ledger, as :class:`~incload_assets.writes.plan.MergePlan` describes them.
+    """The columns of the ledger, see :class:`~incload_assets.writes.plan.MergePlan`, from names without underscore.
 
-    Args:
-        window: The window's key; default the column ``_window``.
-        values: Values by name without the underscore: ``NUMBERS``, as numbers or as conditions that count one, and
-            ``HASHES``. A number that is NULL or missing counts zero; a hash that is missing is NULL.
+    ``NUMBERS`` are numbers, or conditions that count one; NULL or missing, they count zero. A missing hash is NULL.
     """
     assert values.keys() <= {*NUMBERS, *HASHES}, values.keys()
     zero, nothing = F.lit(0).cast("long"), F.lit(None).cast("long")

@@ -38,7 +38,7 @@ _LAST_COMMIT = "spark.databricks.delta.lastCommitVersionInSession"
 def content_plan(table: Table, wanted: DataFrame, present: DataFrame, *, in_effect: bool = True) -> MergePlan:
     """The merge plan that replaces the present rows by the wanted ones (with ``_window``), repeated rows included.
 
-    ``in_effect``: the wanted rows are the windows' own, and count as applied.
+    If ``in_effect``, the wanted rows are the windows' own, and count as applied.
     """
     keys = ["_window", "_id"]
     both = _counted(wanted, table, "wanted").join(_counted(present, table, "present"), keys, "full")
@@ -83,7 +83,7 @@ def replace_content(
     """Replaces a part of the table by all rows that it should have, in one fenced commit, by a :func:`content_plan`.
 
     If no row differs, only the fence is committed. ``where`` is a SQL condition with literals; None: the whole table.
-    Returns None if another load committed first, so that a new plan is needed.
+    The result is None if another load committed first, so that a new plan is needed.
     """
     pending = plan.actions.filter(F.col("_action").isin(*PENDING))
     counts = {row["_action"]: row["count"] for row in pending.groupBy("_action").count().head(len(PENDING))}

@@ -1,8 +1,7 @@
 """Row fold: compares the newest change of each key in some windows with the table's row.
 
-The result is a merge plan with one row per key and window, and the action that corrects the table. A plan without
-pending actions proves that the windows are reconciled; a plan with pending actions is the source of the MERGE. Both are
-the same query, so the merge and its check cannot diverge.
+A plan without pending actions proves that the windows are reconciled; a plan with pending actions is the source of the
+MERGE. Both are the same query, so the merge and its check cannot diverge.
 
 Two folds produce the same table, which a property test verifies:
 

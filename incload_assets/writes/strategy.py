@@ -19,10 +19,9 @@ from incload_assets.writes.plan import Merged, MergePlan
 class Strategy(Write, ABC):
     """A write strategy that the engine executes.
 
-    A strategy computes which rows the table should have for the keys (or the scope) affected by some ingested windows,
-    as a :class:`~incload_assets.writes.plan.MergePlan` against the rows that the table has. The plan depends only on
-    the content of log and table, never on the order in which the content was written. So loads in any order produce the
-    same table.
+    It computes which rows the table should have for the keys (or the scope) affected by some ingested windows. The plan
+    depends only on the content of log and table, never on the order in which the content was written. So loads in any
+    order produce the same table.
     """
 
     def decisive(self, table: Table, changes: DataFrame, records: Mapping[Window, WindowRecord]) -> DataFrame:
@@ -38,10 +37,7 @@ class Strategy(Write, ABC):
 
     @abstractmethod
     def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
-        """The merge plan for the windows of a read view.
-
-        With ``full`` the rows are computed from the log alone, without trusting the table's present rows.
-        """
+        """The merge plan for the windows of a read view; if ``full``, by the log alone, whatever rows the table has."""
 
     @abstractmethod
     def apply(self, load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:

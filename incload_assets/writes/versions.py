@@ -34,10 +34,7 @@ WORTH_HOLDING_BYTES = 16 * 2**20
 
 @dataclass(frozen=True)
 class VersionColumns:
-    """The columns that make a row a version: its period ``[valid_from, valid_to)``, and whether it is open.
-
-    A change of a column in ``tracked`` makes a version.
-    """
+    """The columns that make a row a version: period, whether it is open, and columns whose change begins one."""
 
     valid_from: str
     valid_to: str
