@@ -67,7 +67,7 @@ def check_conditions(
     if changes.moved_when is not None and (changes.unavailable is None or changes.delete_when is None):
         raise DeclarationError(
             f"{table_name}: changes.moved_when is {changes.moved_when!r}, without unavailable or without delete_when",
-            rule="it marks upserts whose unavailable values are taken from the key that is deleted at the same sequence",
+            rule="it marks upserts whose unavailable values come from the key that is deleted at the same sequence",
             remedy="declare both, or drop moved_when",
         )
     names: dict[str, str] = {}
