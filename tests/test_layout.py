@@ -299,6 +299,13 @@ def test_an_import_within_a_function_spares_the_start_of_a_command_or_says_what_
     assert hidden == set()
 
 
+def test_a_page_says_what_each_folder_is_for() -> None:
+    page = (PROJECT / "incload_assets" / "docs" / "how_to_extend.md").read_text()
+    places = page.partition("## Where things are")[2].partition("\n## ")[0]
+    folders = {folder.parent.name for folder in (PROJECT / "incload_assets").glob("*/__init__.py")}
+    assert set(re.findall(r"`(\w+)/`", places)) - {"commands", "support", "resources"} == folders
+
+
 def test_one_module_imports_what_dagster_does_not_export(files: list[Path]) -> None:
     private = re.compile(r"^\s*(?:from|import) dagster\w*(?:\.\w+)*\._", re.MULTILINE)
     found = {str(file) for file in files if file.suffix == ".py" and file.parts[0] != "tests"

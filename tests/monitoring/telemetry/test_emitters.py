@@ -105,5 +105,5 @@ def test_what_was_lost_is_sent_again_from_the_history(
 
 def test_whatever_collects_loads_also_sends_them() -> None:
     modules = (Path(__file__).parents[3] / "incload_assets").rglob("*.py")
-    taking = re.compile(r"^from incload_assets\.monitoring\.collect import .*\bcollect\b", re.MULTILINE)
+    taking = re.compile(r"^from incload_assets\.history\.collect import .*\bcollect\b", re.MULTILINE)
     assert [module.stem for module in modules if taking.search(module.read_text())] == ["emitters"]
