@@ -42,7 +42,7 @@ def commit(
     note: str,
     base: WindowRecord | None = None,
     keep: bool = True,
-    again: Collection[str] = (),
+    replacing: Collection[str] = (),
     read_at: Mapping[str, datetime] | None = None,
 ) -> bool:
     """Replaces windows of the log, or adds to one, in one commit with a fence; returns whether the log now has it.
@@ -52,7 +52,7 @@ def commit(
         base: The record of the window to which rows are added; None: windows are replaced. If the log now has another
             record, because it was restored or ingested again, nothing is committed.
         keep: Whether what the windows held is kept for an undo.
-        again: With ``base``, kinds of the window's rows that are replaced nevertheless.
+        replacing: With ``base``, kinds of the window's rows that are replaced nevertheless.
         read_at: When the payloads of windows were read from their source, by partition key; by default now.
 
     Raises:
@@ -78,9 +78,9 @@ def commit(
     if base is not None:
         if window_records_of(log_now, only=list(records)) != dict.fromkeys(records, base):
             return False
-        replaced["_kind"] = [CONTROL, *again]
+        replaced["_kind"] = [CONTROL, *replacing]
     if keep:
-        FormerLandings(log).keep(log_now, list(records), leaving=None if base is None else again)
+        FormerLandings(log).keep(log_now, list(records), leaving=None if base is None else replacing)
     staged.given.update(records)
     files = [*staged.committing(), *_record_files(load, records)]
     added = [file.as_added((read_at or {}).get(file.window, at)) for file in files]

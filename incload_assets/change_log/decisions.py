@@ -180,7 +180,9 @@ def forget_decisions(lake: Lake, rows: Collection[str]) -> int:
         everything = delta.to_pyarrow_table().cast(_SCHEMA)
         kept = everything.filter(pc.invert(pc.is_in(everything["row"], pa.array([*rows], pa.string()))))
         number = (delta.transaction_version(WRITER) or 0) + 1
-        if kept.num_rows == everything.num_rows or lake.append(decisions_uri(lake), kept, WRITER, number, again=True):
+        if kept.num_rows == everything.num_rows or lake.append(
+            decisions_uri(lake), kept, WRITER, number, replacing=True
+        ):
             return int(everything.num_rows - kept.num_rows)
         return None
 

@@ -127,7 +127,7 @@ class ScratchLake(FollowedLake):
         fence, in_all = self.merged.fence, max(at.table_bytes, 1)
         return replace(at, fence=fence, newer=False, near_bytes=there, table_bytes=in_all)
 
-    def append(self, uri: str, rows: pa.Table, app_id: str, number: int, *, again: bool = False) -> bool:
+    def append(self, uri: str, rows: pa.Table, app_id: str, number: int, *, replacing: bool = False) -> bool:
         """Appends rows to a copy of the table, see :meth:`incload_assets.platform.lake.Lake.append`."""
         if uri not in self._moved:
             place, there = self._place(uri), self.delta(uri)
@@ -136,7 +136,7 @@ class ScratchLake(FollowedLake):
             fence = CommitProperties(app_transactions=[Transaction(app_id, before)]) if before else None
             write_deltalake(place, known, commit_properties=fence)
             self._moved[uri] = place
-        return super().append(uri, rows, app_id, number, again=again)
+        return super().append(uri, rows, app_id, number, replacing=replacing)
 
     def commit(self, *_: object, **__: object) -> NoReturn:
         """Refuses: a load that only shows its effect commits nothing."""

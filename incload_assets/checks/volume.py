@@ -45,31 +45,29 @@ class Expected:
 def volume(look: Observation) -> dg.AssetCheckResult:
     """The check that the latest closed windows have the usual size; passes while there is too little history."""
     sizes = _sizes(look)
-    validated, odd = [], []
+    compared, odd = [], []
     for number in range(max(MIN_HISTORY, len(sizes) - COMPARED), len(sizes)):
         window, rows = sizes[number]
         expected = expected_rows(window, sizes[:number])
         if expected is None:
             continue
         verdict = "too few" if rows < expected.low else "too many" if rows > expected.high else "usual"
-        validated.append((window.key, rows, round(expected.low), round(expected.high), verdict, expected.basis))
+        compared.append((window.key, rows, round(expected.low), round(expected.high), verdict, expected.basis))
         if verdict != "usual":
             odd.append((window, rows, expected))
     metadata: dict[str, dg.MetadataValue] = {
         "windows_known": dg.MetadataValue.int(len(sizes)),
-        "windows_validated": dg.MetadataValue.int(len(validated)),
+        "windows_compared": dg.MetadataValue.int(len(compared)),
         "unusual": dg.MetadataValue.int(len(odd)),
     }
-    if not validated:
+    if not compared:
         known = several(len(sizes), "closed window")
         note = f"Too little history for a comparison: {known} loaded, {MIN_HISTORY + 1} are needed."
         return result(look, NAME, True, note, metadata)
     metadata["latest_rows"] = dg.MetadataValue.int(sizes[-1][1])
-    metadata["windows"] = records(["window", "rows", "at least", "at most", "verdict", "compared with"], validated)
+    metadata["windows"] = records(["window", "rows", "at least", "at most", "verdict", "compared with"], compared)
     if not odd:
-        return result(
-            look, NAME, True, f"The latest {several(len(validated), 'window')} have the usual size.", metadata
-        )
+        return result(look, NAME, True, f"The latest {several(len(compared), 'window')} have the usual size.", metadata)
     lines = [
         f"{window.key} has {several(rows, 'row')}; usual are {round(e.low):,} to {round(e.high):,} "
         f"(typically {round(e.typical):,}, {e.basis})"

@@ -144,7 +144,7 @@ def _land(revision: Revision, before: WindowRecord, deny: DenyList) -> ErasedRow
         note=f"erased rows of {key}",
         adds=True,
         keep=False,
-        again=[*({*counts} | {REPLACED})],
+        replacing=[*({*counts} | {REPLACED})],
         read_at=payloads_read_at(revision.at, [key]),
     )
     return ErasedRows(windows=1, changes=records, rejected=counts.get(REJECTED, 0)) if landed else None
@@ -168,7 +168,7 @@ def _merge_and_strip(load: LoadContext, window: Window, before: WindowRecord) ->
     with revision(load, window) as strip:
         now = replace(merged, partitions=before.partitions, replaced=0, erasing=False)
         note = f"removed markers of {window.key}"
-        return strip.before == merged and strip.commit(now, note=note, adds=True, keep=False, again=[REPLACED])
+        return strip.before == merged and strip.commit(now, note=note, adds=True, keep=False, replacing=[REPLACED])
 
 
 def _call_off_all_merges(load: LoadContext, records: Mapping[str, WindowRecord]) -> None:

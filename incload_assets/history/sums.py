@@ -89,8 +89,8 @@ def _in_time(rows: pa.Table, instants: Sequence[datetime]) -> _Parts:
     windows = loaded.filter(pc.field("ended_at") <= pc.field("due_at"))
     windows = windows.group_by(["table", "window", "due_at"]).aggregate([]).join(firsts, "table")
     windows = windows.filter(pc.field("ended_at_min") < pc.field("due_at"))
-    validated = [instant - COLLECTED_WITHIN for instant in instants]
-    windows = windows.append_column("part", _number(windows["due_at"], validated))
+    known_until = [instant - COLLECTED_WITHIN for instant in instants]
+    windows = windows.append_column("part", _number(windows["due_at"], known_until))
     return _by_part(windows.group_by(["table", "part"]).aggregate([([], "count_all")]))
 
 

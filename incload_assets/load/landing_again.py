@@ -94,4 +94,4 @@ def land_again(
         **facts.recorded,
     )
     read_at = payloads_read_at(load.log.open(), [window.key])
-    return revision.commit(now, note=note, adds=adds, again=[REJECTED] if adds else [], read_at=read_at)
+    return revision.commit(now, note=note, adds=adds, replacing=[REJECTED] if adds else [], read_at=read_at)

@@ -77,7 +77,7 @@ class Revision:
         note: str,
         adds: bool = False,
         keep: bool = True,
-        again: Collection[str] = (),
+        replacing: Collection[str] = (),
         read_at: Mapping[str, datetime] | None = None,
     ) -> bool:
         """Commits the staged rows with a record, under the next number; whether the log has them now.
@@ -85,7 +85,7 @@ class Revision:
         Args:
             adds: Whether the rows are added to the window's rows; its record then has to be the same as before.
             keep: Whether what the window held is kept for an undo.
-            again: With ``adds``, kinds of the window's rows that are replaced nevertheless.
+            replacing: With ``adds``, kinds of the window's rows that are replaced nevertheless.
             read_at: As for :func:`incload_assets.change_log.commit.commit`.
         """
         return commit(
@@ -97,7 +97,7 @@ class Revision:
             note=f"{note}, run {self.load.run_id}",
             base=self.before if adds else None,
             keep=keep,
-            again=again,
+            replacing=replacing,
             read_at=read_at,
         )
 

@@ -41,7 +41,7 @@ class Period:
         )
 
     @cached_property
-    def validated(self) -> datetime:
+    def known_until(self) -> datetime:
         """The instant until which it is certain what was loaded, as loads are collected a little later."""
         return self.until - COLLECTED_WITHIN if self.present else self.until
 
@@ -127,7 +127,7 @@ class Period:
         if self.facts.first is None:
             return []
         after, wait = max(instant, self.facts.first), self.facts.table.due_after
-        return [time - wait for time in due_times(self.facts.table, self.validated) if time > after]
+        return [time - wait for time in due_times(self.facts.table, self.known_until) if time > after]
 
     def _wait_of_window(self, end: datetime) -> float:
         """The time from the end of a due window to its first load since; 0 if it was loaded while it was open."""
@@ -136,7 +136,7 @@ class Period:
         rows = [row for row in self._attempts.get(end, ()) if row.outcome == "loaded"]
         if rows and rows[0].window not in self._pending:
             return 0.0
-        return (self.validated - end).total_seconds()
+        return (self.known_until - end).total_seconds()
 
     def _waits_of_news(self) -> Iterator[float]:
         """The time from the request of each load that brought news into an open or loaded window to its end."""

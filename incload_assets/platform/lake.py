@@ -262,8 +262,8 @@ class Lake:
                 return False
         return True
 
-    def append(self, uri: str, rows: pa.Table, app_id: str, number: int, *, again: bool = False) -> bool:
-        """Appends a few rows without Spark as commit ``number`` of ``app_id``, or replaces all rows (``again``).
+    def append(self, uri: str, rows: pa.Table, app_id: str, number: int, *, replacing: bool = False) -> bool:
+        """Appends a few rows without Spark as commit ``number`` of ``app_id``, or replaces all rows (``replacing``).
 
         Returns False if another writer committed this number, or any since the last read. Creates the table if
         necessary.
@@ -277,7 +277,7 @@ class Lake:
                 if (table.transaction_version(app_id) or 0) != number - 1:
                     return False
                 fence = CommitProperties(app_transactions=[Transaction(app_id, number)])
-                write_deltalake(table, rows, mode="overwrite" if again else "append", commit_properties=fence)
+                write_deltalake(table, rows, mode="overwrite" if replacing else "append", commit_properties=fence)
             except CommitFailedError:
                 return False
         return True

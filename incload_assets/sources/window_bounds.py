@@ -87,10 +87,10 @@ class WindowBounds:
         return rows, table.transaction_version(self._app_id) or 0
 
     def _write(self, bounds: Mapping[datetime, Bound], number: int, before: list[dict[str, Any]]) -> bool:
-        now, again = windows.now(), number % FILES == 0
+        now, replacing = windows.now(), number % FILES == 0
         new = [{"at": at, "cut": json.dumps(bound, sort_keys=True), "written_at": now} for at, bound in bounds.items()]
-        rows = pa.Table.from_pylist([*before, *new] if again else new, _SCHEMA)
-        return self._lake.append(self._uri, rows, self._app_id, number, again=again)
+        rows = pa.Table.from_pylist([*before, *new] if replacing else new, _SCHEMA)
+        return self._lake.append(self._uri, rows, self._app_id, number, replacing=replacing)
 
     @property
     def _app_id(self) -> str:

@@ -180,7 +180,7 @@ def test_a_table_that_was_never_loaded_has_no_numbers_and_breaks_no_objective() 
     assert (failed["success"].value, failed["errors"].value) == (None, 1)
 
 
-def test_a_table_that_is_first_loaded_in_the_middle_of_the_month_is_validated_from_then_on() -> None:
+def test_a_table_that_is_first_loaded_in_the_middle_of_the_month_is_measured_from_then_on() -> None:
     rows = [row for row in JANUARY if row.ended_at >= at("01-20 00:00")]
     found = indicators(facts_of(MONTH, rows))
     # of the windows of 19, 22, 25 and 28 January the last one was missed; the load of an old window is no news

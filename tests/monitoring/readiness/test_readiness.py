@@ -275,7 +275,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-def test_connections_are_found_inside_of_sources_and_validated_by_their_configuration(
+def test_connections_are_found_inside_of_sources_and_checked_by_their_configuration(
     clean_environment: pytest.MonkeyPatch,
 ) -> None:
     inner = Kafka("events", "orders")
