@@ -1,4 +1,4 @@
-"""What this code location connects to: the Dagster resources of its assets, by the name that an asset asks for."""
+"""Connections of this code location: the Dagster resources of its assets, by the name that an asset asks for."""
 
 from typing import Any
 

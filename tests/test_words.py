@@ -1,5 +1,6 @@
 """One word for one thing: words that the product no longer uses, and what it says instead."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -31,6 +32,18 @@ def test_what_the_product_says_has_no_retired_word(retired: str) -> None:
         if word.search(line)
     ]
     assert not found, f"say {RETIRED[retired]!r} in place of: {found}"
+
+
+def test_the_first_line_of_a_docstring_says_what_the_thing_is() -> None:
+    riddle = re.compile(r"(?:What|Which|Whether|Where|Whose|Those|Who|It|Of|As)\b")
+    found = [
+        f"{path.relative_to(PROJECT)}: {text.splitlines()[0]}"
+        for path in (PROJECT / "incload_assets").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module)
+        and riddle.match(text := ast.get_docstring(node) or "")
+    ]
+    assert found == []
 
 
 def test_the_words_of_a_load_have_one_meaning_each() -> None:

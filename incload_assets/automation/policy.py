@@ -91,7 +91,7 @@ def plan(
 
 
 def _goes_on(attempt: Attempt) -> bool:
-    """Whether attempts at later positions continue the count of this one."""
+    """True if attempts at later positions continue the count of this one."""
     return attempt.outcome in ("transient", "error") and 0 < attempt.number < MOST_ATTEMPTS.get(attempt.outcome, inf)
 
 

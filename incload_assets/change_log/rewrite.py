@@ -69,7 +69,7 @@ def _app_id(load: LoadContext) -> str:
 
 
 def _is_there(now: DeltaTable, before: DeltaTable, written: Sequence[StagedFile]) -> bool:
-    """Whether a rewrite was committed: its files are in the log, or if it has none, there is a newer version."""
+    """True if a rewrite was committed: its files are in the log, or if it has none, there is a newer version."""
     paths = {unquote(path) for path in data_files(now)["path"].to_pylist()}
     return any(file.path in paths for file in written) if written else now.version() > before.version()
 

@@ -198,7 +198,7 @@ def remove_files(log: ChangeLog, folders: Collection[str], kept: Collection[str]
 
 
 def _is_of_data(found: pafs.FileInfo) -> bool:
-    """Whether it is a data file and not a folder, which S3 may list as a file."""
+    """True if it is a data file and not a folder, which S3 may list as a file."""
     return bool(found.type == pafs.FileType.File and found.base_name.endswith(".parquet"))
 
 

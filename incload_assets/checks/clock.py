@@ -84,7 +84,7 @@ def _dated_ahead(look: Observation) -> set[str]:
 
 
 def _has_dated_changes(table: Table) -> bool:
-    """Whether changes are ordered by a timestamp column."""
+    """True if changes are ordered by a timestamp column."""
     first = table.changes.sequence_by[:1]
     return bool(first) and first[0] in table.columns and isinstance(table.type_of(first[0]), T.TimestampType)
 

@@ -115,5 +115,5 @@ def _evaluated(
 
 
 def _with_load(context: dg.AssetCheckExecutionContext, table: Table) -> bool:
-    """Whether the run also materializes the table: by default, a run includes every check of its assets."""
+    """True if the run also materializes the table: by default, a run includes every check of its assets."""
     return table.key in context.job_def.asset_layer.selected_asset_keys

@@ -91,7 +91,7 @@ def _from_native(value: Column, source: T.DataType, target: T.DataType) -> Colum
 
 
 def _bytes_as_text(source: T.DataType, target: T.DataType) -> bool:
-    """Whether bytes in a nested value would become a string; in JSON they are base64."""
+    """True if bytes in a nested value would become a string; in JSON they are base64."""
     match source, target:
         case T.BinaryType(), T.StringType():
             return True
@@ -110,7 +110,7 @@ def _none(target: T.DataType) -> Column:
 
 
 def _same(left: T.DataType, right: T.DataType) -> bool:
-    """Whether types are equal except for nullability and comments."""
+    """True if types are equal except for nullability and comments."""
     return left.simpleString() == right.simpleString()
 
 

@@ -83,7 +83,7 @@ def _made(taken: Column, target: T.DataType, convert: Convert) -> Column:
 
 
 def _failed(taken: Column, made: Column, target: T.DataType) -> Column:
-    """Whether a text in the value could not be converted; flat, as a message to Spark has at most a hundred levels."""
+    """True if a text in the value could not be converted; flat, as a message to Spark has at most a hundred levels."""
     if isinstance(target, T.ArrayType):
         each = F.zip_with(taken, made, lambda text, value: _failed(text, value, target.elementType))
         return F.array_contains(each, True)

@@ -47,7 +47,7 @@ def _chosen(of: T.DataType, other: T.DataType, fits: Holds) -> T.DataType:
 
 
 def _fits(wide: T.DataType, narrow: T.DataType, plain: Holds) -> bool:
-    """Whether two types are equal, or have the same structure and every plain type of one holds that of the other."""
+    """True if two types are equal, or have the same structure and every plain type of one holds that of the other."""
     if wide.simpleString() == narrow.simpleString():
         return True
     if isinstance(wide, T.ArrayType) and isinstance(narrow, T.ArrayType):

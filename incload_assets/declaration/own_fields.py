@@ -80,6 +80,6 @@ def check_own_values(table_name: str, place: str, parsed: exp.Expr, own: Mapping
 
 
 def _holds(declared: T.DataType, kind: T.DataType) -> bool:
-    """Whether values of type ``kind`` can become the declared type; numbers may be declared wider or narrower."""
+    """True if values of type ``kind`` can become the declared type; numbers may be declared wider or narrower."""
     numbers = (T.IntegralType, T.DecimalType)
     return declared == kind or (isinstance(declared, numbers) and isinstance(kind, numbers))

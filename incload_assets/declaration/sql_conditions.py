@@ -89,7 +89,7 @@ def columns_in(
 
 
 def _is_boolean(contract: Contract, column: exp.Column) -> bool:
-    """Whether a column may be boolean; the types of struct members are only known to Spark."""
+    """True if a column may be boolean; the types of struct members are only known to Spark."""
     name, *members = (part.name for part in column.parts)
     return bool(members) or (name in contract.names and isinstance(contract.type_of(name), T.BooleanType))
 

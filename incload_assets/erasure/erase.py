@@ -254,7 +254,7 @@ class Eraser:
         return Search(self.fingerprints, frozenset(table.subject.by for table in found if table.subject is not None))
 
     def _unreached(self) -> list[str]:
-        """What may hold the person, and is no file of the lake or of another declaration."""
+        """The places that may hold the person, and are no files of the lake or of another declaration."""
         found = tables_of(self.tables, self.kind)
         left = [
             f"the source of {table.name}: {table.source}" for table in found if not isinstance(table.source, Tables)

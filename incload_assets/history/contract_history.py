@@ -84,7 +84,7 @@ def _may_change_columns(commit: Mapping[str, Any]) -> bool:
 
 
 def _at(lake: Lake, uri: str, version: int) -> Stored | None:
-    """What was stored at a version; None if that version cannot be read any more."""
+    """The stored contract at a version; None if that version cannot be read any more."""
     try:
         delta = lake.delta(uri, version)
     except LakeUnreadable:

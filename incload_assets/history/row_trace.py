@@ -148,7 +148,7 @@ def trace_row(table: Table, lake: Lake, key: Mapping[str, Any], *, values: bool 
 
 
 class _Look:
-    """What the log has about a key."""
+    """The rows of the log about a key."""
 
     def __init__(self, table: Table, log: DeltaTable, key: Mapping[str, Any]) -> None:
         self.table, self.log, self.key = table, log, key
@@ -300,7 +300,7 @@ def _verdict(
     *,
     exists: bool,
 ) -> tuple[bool | None, str]:
-    """Whether the table is what its changes make, and why it has the row or lacks it."""
+    """The verdict whether the table is what its changes make, and why it has the row or lacks it."""
     deciding = [change for change in shown if outcome.fates[change].what == "in effect"]
     agrees = None if outcome.rows is None else _alike(outcome.rows, present)
     if agrees is False:
@@ -327,7 +327,7 @@ def _verdict(
 
 
 def _alike(expected: Sequence[Row], present: Sequence[Row]) -> bool:
-    """Whether rows are the same, in any order; unknown values are equal to every value."""
+    """True if rows are the same, in any order; unknown values are equal to every value."""
     left = list(present)
     for row in expected:
         known = [name for name, value in row.items() if value is not UNKNOWN]
@@ -358,7 +358,7 @@ def _display(table: Table, change: Logged) -> tuple[Any, ...]:
 
 
 def _fits(change: Logged, key: Mapping[str, Any]) -> bool:
-    """Whether a change is to be shown: it has the key, or belongs to no key."""
+    """True if a change is to be shown: it has the key, or belongs to no key."""
     return change.kind in (DELETE, REPLACED, *EMPTIES) or _has(change.values, key)
 
 

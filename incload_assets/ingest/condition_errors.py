@@ -56,6 +56,6 @@ def _broken(fields: DataFrame, condition: str) -> str | None:
 
 
 def _is_of_sql(error: PySparkException) -> bool:
-    """Whether an error is about an expression, by the class of its SQLSTATE; sources report lost data as 22000."""
+    """True if an error is about an expression, by the class of its SQLSTATE; sources report lost data as 22000."""
     state = error.getSqlState() or ""
     return state.startswith(_OF_SQL) and state != "22000"

@@ -54,5 +54,5 @@ def check_output(out: DataFrame, table: Table) -> None:
 
 
 def _same_type(left: T.DataType, right: T.DataType) -> bool:
-    """Whether types are equal, ignoring the nullability of nested members, which expressions change freely."""
+    """True if types are equal, ignoring the nullability of nested members, which expressions change freely."""
     return left.simpleString() == right.simpleString()

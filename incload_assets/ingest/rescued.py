@@ -60,7 +60,7 @@ def is_fillable(table: Table) -> Column:
 
 
 def _was_accepted(table: Table) -> Column:
-    """Whether a rejected row without a record was accepted once: then each of its reasons is that of a column."""
+    """True if a rejected row without a record was accepted once: then each of its reasons is that of a column."""
     groups = [[name] for name in table.columns] + [list(table.contract.unique), list(table.write.together())]
     beginnings = [f"{', '.join(names)}: " for names in groups if names]
 
@@ -170,12 +170,12 @@ def _is_there(name: str) -> Column:
 
 
 def _takes(name: str) -> Column:
-    """Whether a rescued field gives the row's column a value, or sets it to NULL; a masked value is none."""
+    """True if a rescued field gives the row's column a value, or sets it to NULL; a masked value is none."""
     return _is_there(name) & F.col(_ROW).getField(name).isNull() & ~_given(name).eqNullSafe(F.lit(MASK))
 
 
 def _keeps(names: Sequence[str]) -> Column:
-    """Whether a row has a rescued field of these names that it does not take."""
+    """True if a row has a rescued field of these names that it does not take."""
     return F.array_contains(F.array(*(_is_there(name) & ~_takes(name) for name in names)), True)
 
 

@@ -105,7 +105,7 @@ def chunks_of(table: Table, delta: DeltaTable) -> list[pa.Table]:
 
 
 def _can_choose(files: pa.Table) -> bool:
-    """Whether Spark can choose files by their names."""
+    """True if Spark can choose files by their names."""
     names = _names(files)
     return len(set(names)) == len(names) and all(map(_PLAIN_NAME.fullmatch, names))
 

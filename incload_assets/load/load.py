@@ -215,7 +215,7 @@ def expect_completion(load: LoadContext, ingestion: Ingestion, checkpoint: Check
 
 
 def _may_be_merged(load: LoadContext, window: Window, record: WindowRecord) -> bool:
-    """Whether the table may have the merge of a landing; an undo of a replay has the fingerprint of the replay."""
+    """True if the table may have the merge of a landing; an undo of a replay has the fingerprint of the replay."""
     delta = load.lake.delta(load.uri)
     return load.table.write.whole or delta is None or not not_merged(load.table, {window: record}, delta)
 

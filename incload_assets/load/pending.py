@@ -60,5 +60,5 @@ def outdated_windows(instance: dg.DagsterInstance, table: Table, lake: Lake) -> 
 
 
 def _is_held(window: WindowProgress) -> bool:
-    """Whether a load by hand would be refused."""
+    """True if a load by hand would be refused."""
     return window.record is not None and window.record.rests_at(window.position, window.checkpoint)

@@ -108,7 +108,7 @@ def _never_ingested(load: LoadContext, chunk: dict[Window, Position]) -> dict[Wi
 
 
 def _can_ingest(table: Table, window: Window, facts: Facts) -> bool:
-    """Whether a window raises no error that its own load would have to report."""
+    """True if a window raises no error that its own load would have to report."""
     try:
         table.source.check_skipped(table.name, window, facts.only_skipped)
     except SourceUnreadable:

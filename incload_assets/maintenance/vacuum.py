@@ -92,7 +92,7 @@ def _retention(spark: SparkSession, delta: DeltaTable, what: str) -> timedelta:
 
 
 def _is_at_rest(delta: DeltaTable, kept: timedelta) -> bool:
-    """Whether there is nothing left to remove until the next commit of a load."""
+    """True if there is nothing left to remove until the next commit of a load."""
     until = kept + _A_WEEK
     history = delta.history(2 * (until.days + 1))  # for a table at rest these are vacuums, two commits a night
     if not history or any("timestamp" not in commit for commit in history):  # a writer without commit details

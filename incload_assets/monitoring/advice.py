@@ -115,7 +115,7 @@ shorter partitions would leave half of the time to other loads'
 
 
 def _foldable(table: Table) -> bool:
-    """Whether the table holds the source's present rows, so that a full read of the source could produce it."""
+    """True if the table holds the source's present rows, so that a full read of the source could produce it."""
     return isinstance(table.write, Merge)
 
 

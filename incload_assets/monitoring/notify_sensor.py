@@ -65,7 +65,7 @@ def notify_sensor(tables: Sequence[Table], channels: Mapping[str, Send], dashboa
 
 
 def _seen(instance: dg.DagsterInstance, lake: Lake, tables: Sequence[Table], dashboard: str | None) -> list[Seen]:
-    """What is known of the tables that are neither paused nor silenced, and whose sensors run."""
+    """The state of the tables that are neither paused nor silenced, and whose sensors run."""
     at, sensors, under_backfill = now(), watches(instance), backfills(instance)
     paused, silenced = pauses(lake, at), silences(lake, at)
     checks = checks_now(instance, tables, wanted=lambda name: name == freshness.NAME)

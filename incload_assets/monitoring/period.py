@@ -181,7 +181,7 @@ class Period:
         return load.asked_at
 
     def _is_again(self, load: LoadRow) -> bool:
-        """Whether a load's window had been loaded after its end before; a window two periods old is taken to have."""
+        """True if a load's window had been loaded after its end before; a window two periods old is taken to have."""
         first = self._first_after_end.get(load.window_end)
         if first is not None and first < load.ended_at:
             return True

@@ -64,7 +64,7 @@ def sqlite_storages() -> tuple[ModuleType, list[ModuleType]]:
 
 
 def is_sqlite_event_log(storage: Any) -> bool:
-    """Whether Dagster's events are in SQLite files."""
+    """True if Dagster's events are in SQLite files."""
     from dagster._core.storage.event_log.sqlite import SqliteEventLogStorage  # as above
 
     return isinstance(storage, SqliteEventLogStorage)

@@ -26,6 +26,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from incload_assets.declaration import window as windows
+from incload_assets.platform.attempts import in_attempts
 from incload_assets.platform.errors import ConcurrentLoad, IncrementalLoadError, LakeUnreadable, StoredFileLost
 from incload_assets.platform.lake import AUDIT_FOLDER, Lake
 from incload_assets.platform.lake_rows import rows_where
@@ -121,17 +122,20 @@ def record(lake: Lake, entry: AuditEntry) -> AuditEntry:
 
 def record_if(lake: Lake, entry: Callable[[], AuditEntry | None]) -> AuditEntry | None:
     """Appends an entry that depends on the audit, if there is one; asked again each time that others wrote first."""
-    for _ in range(ATTEMPTS):
+
+    def written() -> tuple[AuditEntry | None] | None:
         last = _last(lake)  # before what the entry depends on: what is written in between moves the fence
         if (wanted := entry()) is None:
-            return None
-        if (written := _append_after(lake, *last, wanted)) is not None:
-            return written
-    raise ConcurrentLoad(
+            return (None,)
+        made = _append_after(lake, *last, wanted)
+        return None if made is None else (made,)
+
+    lost = ConcurrentLoad(
         f"the audit in {audit_uri(lake)} was written by others in each of {ATTEMPTS} attempts",
         rule="entries of the audit are written one after another",
         remedy="try again",
     )
+    return in_attempts(ATTEMPTS, written, lost)[0]
 
 
 def record_once(lake: Lake, entries: Iterable[AuditEntry]) -> int:

@@ -124,7 +124,7 @@ def _unfinished(instance: dg.DagsterInstance, since: datetime) -> Iterator[dg.Ru
 
 
 def _lived(run: dg.RunRecord, since: datetime) -> bool:
-    """Whether a run was alive after an instant; a run under way is, but its record is not updated after its start."""
+    """True if a run was alive after an instant; a run under way is, but its record is not updated after its start."""
     return run.dagster_run.status in _UNDER_WAY or run.update_timestamp >= since
 
 
@@ -162,7 +162,7 @@ _UNFINISHED = [*_FAILED, *_UNDER_WAY]
 
 
 def _loading(instance: dg.DagsterInstance, key: dg.AssetKey) -> Callable[[dg.DagsterRun], bool]:
-    """Whether a run may load the table, by its asset selection or else its plan; without either it may load any."""
+    """True if a run may load the table, by its asset selection or else its plan; without either it may load any."""
 
     @cache
     def planned(plan: str) -> bool:
@@ -180,7 +180,7 @@ def _loading(instance: dg.DagsterInstance, key: dg.AssetKey) -> Callable[[dg.Dag
 
 
 def _coverage(partitions_def: dg.TimeWindowPartitionsDefinition) -> Callable[[dg.DagsterRun, str], bool]:
-    """Whether a run may have tried a partition, by its tags.
+    """The coverage of a partition by a run's tags: whether the run may have tried it.
 
     A range covers every window that starts between its bounds (keys need not sort as text), or everything if one of its
     keys has no window now.

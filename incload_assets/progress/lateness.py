@@ -46,14 +46,14 @@ def lateness_of(
 
 
 def _is_as_the_source(window: WindowProgress) -> bool:
-    """Whether the window is loaded with what the source holds now; a running or failed load may be for newer data."""
+    """True if the window is loaded with what the source holds now; a running or failed load may be for newer data."""
     if window.status in ("in_progress", "failed"):
         return window.is_current
     return window.status in ("loaded", "held")
 
 
 def _loaded_before_its_end(instance: dg.DagsterInstance, table: Table, window: WindowProgress) -> bool:
-    """Whether the last load was before the window's end, and so may lack rows that arrived later."""
+    """True if the last load was before the window's end, and so may lack rows that arrived later."""
     last = instance.fetch_materializations(
         dg.AssetRecordsFilter(asset_key=table.key, asset_partitions=[window.key]), limit=1
     ).records

@@ -160,7 +160,7 @@ def _findings(schemas: Mapping[str, WindowSchema], table: Table, lake: Lake) -> 
 
 
 def _told(schemas: Mapping[str, WindowSchema], table: Table) -> Iterator[tuple[str, What, str, int, set[str]]]:
-    """What each window shows of each field: partition key, what, name, rows and forms."""
+    """The findings of each window about each field: partition key, what, name, rows and forms."""
     for window, schema in schemas.items():
         for name, seen in schema.unknown.items():
             if not table.evolution.ignores(name):

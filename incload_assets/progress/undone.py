@@ -129,7 +129,7 @@ def _rollbacks(delta: DeltaTable, seen: dict[str, Any] | None, newest: _Load | N
 
 
 def _is_newer(delta: DeltaTable, seen: dict[str, Any]) -> bool:
-    """Whether the table is another one than before, and was created since."""
+    """True if the table is another one than before, and was created since."""
     metadata, stamp = delta.metadata(), seen.get("stamp")
     made = metadata.created_time
     return str(metadata.id) != seen["table"] and (made is None or stamp is None or made > stamp)

@@ -147,7 +147,7 @@ def _protected(name: str, text: Column, table: Table) -> Column:
 
 
 def _stays(protection: Tokens | Encrypted | Masked, text: Column, table: Table) -> Column:
-    """Whether a text is protected already, or no value but the text that stands for one."""
+    """True if a text is protected already, or no value but the text that stands for one."""
     stays, unavailable = _has_form(text, protection), table.changes.unavailable
     if isinstance(protection, Sealed) and not isinstance(table.source, Tables):  # a form is easily made up
         stays = F.lit(False)

@@ -185,7 +185,7 @@ def _adopted(
 
 
 def _change_since(delta: DeltaTable, base: Base) -> str:
-    """What has happened to a table since a version, if its rows may have changed; empty if they have not."""
+    """The events of a table since a version, if its rows may have changed; empty if they have not."""
     if str(delta.metadata().id) != base.table_id or delta.version() < base.version:
         return "it was made again"
     for one in delta.history(delta.version() - base.version) if delta.version() > base.version else []:

@@ -219,7 +219,7 @@ def _look_at_rows(load: LoadContext, delta: DeltaTable, here: T.StructType, foun
 
 
 def _marked(table: Table) -> Column:
-    """Whether a row is marked as deleted."""
+    """True if a row is marked as deleted."""
     write = table.write
     return col(write.soft_delete) if isinstance(write, Merge) and write.soft_delete is not None else F.lit(False)
 

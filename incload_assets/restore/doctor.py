@@ -127,7 +127,7 @@ def _of_window(
     is_there: bool,
     lost: Mapping[str, str],
 ) -> tuple[str, str] | None:
-    """What contradicts what about a window, and the remedy; None if nothing does."""
+    """The contradiction about a window, and the remedy; None if there is none."""
     record, checkpoint = window.record, window.checkpoint
     if window.status in ("failed", "in_progress") or (record is None and checkpoint is None):
         return None
@@ -147,7 +147,7 @@ def _of_window(
 
 
 def _landed_since(instance: dg.DagsterInstance, table: Table, key: str, record: WindowRecord) -> bool:
-    """Whether the window was ingested after the last load of it that Dagster knows of."""
+    """True if the window was ingested after the last load of it that Dagster knows of."""
     wanted = dg.AssetRecordsFilter(asset_key=table.key, asset_partitions=[key])
     last = instance.fetch_materializations(wanted, limit=1).records
     return not last or record.landed_at.timestamp() > last[0].timestamp

@@ -151,7 +151,7 @@ def _doubt(load: LoadContext, window: Window, evidence: Evidence, at: ReadView) 
 
 
 def _was_merged(load: LoadContext, window: Window, at: ReadView) -> bool:
-    """Whether the table has, or may have, a commit of a merge of the window's last ingestion."""
+    """True if the table has, or may have, a commit of a merge of the window's last ingestion."""
     delta = load.lake.delta(load.uri, at.table_version)
     return delta is not None and not not_merged(load.table, {window: at.records[window.key]}, delta)
 

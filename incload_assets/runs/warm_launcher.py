@@ -112,7 +112,7 @@ class WarmRunLauncher(DefaultRunLauncher):
 
 
 def _is_here(run: DagsterRun) -> bool:
-    """Whether this Dagster started the run's code location, through ``dagster dev`` or in the web server itself."""
+    """True if this Dagster started the run's code location, through ``dagster dev`` or in the web server itself."""
     if run.remote_job_origin is None or run.job_code_origin is None:
         return False
     origin = run.remote_job_origin.repository_origin.code_location_origin
@@ -122,7 +122,7 @@ def _is_here(run: DagsterRun) -> bool:
 
 
 def _is_of_a_server(run: DagsterRun) -> bool:
-    """Whether a code server, which can end it, started the run's process, by the tag of Dagster's launcher."""
+    """True if a code server, which can end it, started the run's process, by the tag of Dagster's launcher."""
     return run.tags.get(GRPC_INFO_TAG, _NO_SERVER) != _NO_SERVER
 
 

@@ -79,7 +79,7 @@ def window_plan(found: Preview, tables: Sequence[Table], *, values: bool) -> Win
 
 
 def _basis(found: Preview) -> Basis:
-    """What a preview was made from."""
+    """The versions that a preview was made from."""
     load, record, column = found.load, found.report.record, laid_out_by(found.load.table)
     partitions = found.partitions if column is not None else None
     touched = None if partitions is None else [digest([value]) for value in partitions]

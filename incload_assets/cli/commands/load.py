@@ -130,7 +130,7 @@ def _outdated(project: Project, table: Table) -> list[str]:
 
 
 def _replaced(project: Project, table: Table, keys: Sequence[str]) -> list[str]:
-    """What a load of compacted partitions would remove for good, in a line; nothing if none is compacted."""
+    """The changes that a load of compacted partitions would remove for good, in a line; nothing if none is."""
     records = ChangeLog(table, project.lake).records()
     old = [key for key in keys if key in records and records[key].compacted_at is not None]
     count = sum(records[key].rows_read - records[key].rejected - records[key].removed for key in old)

@@ -129,7 +129,7 @@ def compact(ctx: typer.Context, table: TableName, yes: Yes = False) -> None:
 
 
 def _gone(project: Project, table: Table, older_than: datetime) -> list[str]:
-    """What a compaction would remove for good, in a line; nothing if it would change nothing."""
+    """The changes that a compaction would remove for good, in a line; nothing if it would change nothing."""
     with screen.apart(verbose=project.verbose), project.spark(table.name) as spark:
         load = LoadContext(spark, table, project.lake)
         found = plan_compaction(load, older_than, at_rest_in(project.instance, table))

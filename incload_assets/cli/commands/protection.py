@@ -77,7 +77,7 @@ def erase(
 def _made(
     project: Project, console: Console, kind: str, fingerprints: frozenset[str], work: Callable[[Eraser], Erasure]
 ) -> Erasure:
-    """What an erasure or its plan has done, with a progress bar meanwhile."""
+    """The result of an erasure or its plan, with a progress bar meanwhile."""
     with project.spark("erase") as spark, screen.progress_bar(console) as progress:
         bar = progress.add_task(f"erasing a {kind}", total=None)
         eraser = Eraser(

@@ -64,7 +64,7 @@ def rebuild(
 
 
 def _rebuilt(project: Project, table: Table, progress: Progress, *, dry_run: bool) -> rebuilding.Rebuilt | None:
-    """What was proven of a table; None if it has no log."""
+    """The proof of a table; None if it has no log."""
     lake, bar = project.lake, progress.add_task(table.name, total=None)
     try:
         expect_readable(table, lake)

@@ -192,7 +192,7 @@ def _int(value: Any) -> int:
 
 
 def _was_interrupted(result: dg.ExecuteInProcessResult) -> bool:
-    """Whether the run was interrupted by Ctrl-C, which Dagster records as a failure of the current step or the run."""
+    """True if the run was interrupted by Ctrl-C, which Dagster records as a failure of the current step or the run."""
     errors = [event.step_failure_data.error for event in _of(result, "STEP_FAILURE")]
     errors += [event.job_failure_data.error for event in _of(result, "PIPELINE_FAILURE")]
     return any(error is not None and error.cls_name == _INTERRUPTED for error in errors)

@@ -134,7 +134,7 @@ class Grid:
         return SPOKEN.get(self.panel.query.metric, {}).get(value) or shown(value, self.panel.unit, self.view.at)
 
     def _is_calm(self, name: str) -> bool:
-        """Whether every value of a row, now and before, is 0 or, of a metric that is 0 or 1, the good one."""
+        """True if every value of a row, now and before, is 0 or, of a metric that is 0 or 1, the good one."""
         good = 1.0 if self.panel.query.metric in SPOKEN else 0.0
         return {*self._present(name)} | self._former([name]) <= {good}
 

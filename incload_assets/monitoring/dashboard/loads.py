@@ -16,7 +16,7 @@ Chart = tuple[Sequence[tuple[int, float, float]], str]
 
 
 def reason(row: LoadRow) -> str:
-    """What requested a load, and why."""
+    """The request of a load, and its reason."""
     number = f", attempt {row.attempt}" if row.attempt > 1 else ""
     return f"{row.trigger}{f': {row.why}' if row.why else ''}{number}"
 

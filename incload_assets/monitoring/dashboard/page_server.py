@@ -198,7 +198,7 @@ class PageServer:
         return _response(status, drawn("message", now(), title=title, fault=masked(fault)))
 
     def _is_meant(self, request: Request) -> bool:
-        """Whether a request names this machine; otherwise a web page elsewhere has its own name lead here."""
+        """True if a request names this machine; otherwise a web page elsewhere has its own name lead here."""
         if not self.local:
             return True
         with suppress(ValueError):

@@ -73,7 +73,7 @@ def _not_loaded(facts: TableFacts) -> list[tuple[str, str, datetime | None, str]
 
 
 def _lag(facts: TableFacts) -> list[tuple[str, str, bool, str, datetime | None]]:
-    """What loads have not read yet: where, how much, whether it is too much, the target, and when that was seen."""
+    """The data that loads have not read yet: where, how much, whether it is too much, the target, when it was seen."""
     rows: list[tuple[str, str, bool, str, datetime | None]] = []
     seen, slo, slot = facts.watch.seen, facts.table.slo, facts.checks.get("headroom")
     if seen is not None and (records := seen.waiting_records) is not None:

@@ -1,4 +1,4 @@
-"""What the dashboards' page shows at an instant: the metrics then, the counters before, and the facts behind both."""
+"""The data of the dashboards' page at an instant: the metrics then, the counters before, and the facts behind both."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ DAYS, HOURS = 14, 24
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """What the page shows at an instant.
+    """The data of the page at an instant.
 
     Args:
         past: The counters at earlier instants, see :func:`steps`.
@@ -74,7 +74,7 @@ def look(
     at: datetime,
     remembered: Mapping[datetime, Reading] | None = None,
 ) -> View:
-    """What the page shows at an instant, from storage; the lake's ``_loads`` is up to date."""
+    """The data of the page at an instant, from storage; the lake's ``_loads`` is up to date."""
     facts, slots = gather(instance, tables, lake, at), slots_in_use(instance)
     return View(
         facts=facts,

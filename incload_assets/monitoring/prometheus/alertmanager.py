@@ -117,7 +117,7 @@ def _slack(channel: str) -> Mapping[str, Any]:
 
 
 def _inhibitions() -> Sequence[dict[str, Any]]:
-    """Which alerts are not sent while others are raised."""
+    """The rules by which alerts are not sent while others are raised."""
     stale = f'cause=~"{"|".join(STALENESS)}"'
     names, told = {alert.name for alert in ALERTS}, f'alertname!~"{"|".join([DEAD_MAN, *(a.name for a in SILENCED)])}"'
     found = [

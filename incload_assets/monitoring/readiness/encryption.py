@@ -150,7 +150,7 @@ def _asked(what: str, found: Callable[[], tuple[bool, str]]) -> Connection:
 
 
 def _is_here(host: str | None) -> bool:
-    """Whether a host is this machine, so that nothing leaves it."""
+    """True if a host is this machine, so that nothing leaves it."""
     if host == "localhost":
         return True
     try:

@@ -73,7 +73,7 @@ class Circumstances:
 
 @dataclass(frozen=True)
 class Finding:
-    """Whether a requirement is met, and what was found, for people; without secrets."""
+    """The answer to a requirement: whether it is met, and what was found, for people; without secrets."""
 
     passed: bool
     says: str
@@ -200,7 +200,7 @@ def _lake(around: Circumstances) -> Finding:
 
 
 def _is_temporary(folder: str) -> bool:
-    """Whether a folder is where the system removes files by itself."""
+    """True if a folder is where the system removes files by itself."""
     temporary = {Path(each).resolve() for each in (tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/shm", "/run")}
     return any(Path(folder).resolve().is_relative_to(each) for each in temporary)
 

@@ -60,7 +60,7 @@ def emitters(tables: Sequence[Table], lake: Lake, warn: Warn = _log.warning) -> 
 
 
 def _traces() -> Emit | None:
-    """What sends traces; None if no endpoint is named, or the SDK is turned off by its own variables."""
+    """The sender of traces; None if no endpoint is named, or the SDK is turned off by its own variables."""
     named = next((name for name in _ENDPOINTS if os.environ.get(name)), None)
     off = os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
     if named is None or off or os.environ.get("OTEL_TRACES_EXPORTER", "").strip().lower() == "none":
@@ -75,7 +75,7 @@ def _traces() -> Emit | None:
 
 
 def _lineage(tables: Sequence[Table], lake: Lake) -> Emit | None:
-    """What sends lineage; None if openlineage-python is not configured by any of its own ways, or is turned off."""
+    """The sender of lineage; None if openlineage-python is not configured by any of its own ways, or is turned off."""
     named = _lineage_configuration()
     if named is None or os.environ.get("OPENLINEAGE_DISABLED", "").strip().lower() == "true":
         return None

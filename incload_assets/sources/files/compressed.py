@@ -79,7 +79,7 @@ def _is_whole(table_name: str, key: str, path: str) -> bool:
 
 
 def _ends_with_a_frame(file: IO[bytes], size: int) -> bool:
-    """Whether a file ends with a complete frame, or with data that is not a frame, which Spark reports."""
+    """True if a file ends with a complete frame, or with data that is not a frame, which Spark reports."""
     at = 0
     while at < size:
         file.seek(at)

@@ -109,7 +109,7 @@ def _shape_of(table_name: str, template: Template, path: str, options: CsvOption
 
 
 def _finds_line_ends(table_name: str, key: str, begun: str) -> bool:
-    """Whether Spark must detect the line ending; refuses files in which its first line break would mislead it."""
+    """True if Spark must detect the line ending; refuses files in which its first line break would mislead it."""
     blank = begun[: len(begun) - len(begun.lstrip("\r\n"))]
     if not begun.endswith("\r") and "\r" not in blank:
         return False

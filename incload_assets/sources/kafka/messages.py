@@ -166,7 +166,7 @@ def _payload(text: Column) -> Column:
 
 
 def _has_framed_object(name: str) -> Column:
-    """Whether what follows the frame of a binary column is a JSON object."""
+    """True if what follows the frame of a binary column is a JSON object."""
     return is_framed(name) & F.coalesce(_is_object(without_frame(name).cast("string")), F.lit(False))
 
 
