@@ -82,7 +82,7 @@ MUTANTS = [
            "return keeps_payload() & ", "return F.lit(False) & ",
            (f"{REPLAY}rows_are_validated_by_what_the_contract_says_now_and_others_stay_rejected_with_its_reasons",)),
     Mutant("a replay replaces what it validates", BINS, "load.landing_again:land_again",
-           "replacing=[REJECTED] if adds else []", "again=[]",
+           "replacing=[REJECTED] if adds else []", "replacing=[]",
            (f"{REPLAY}rows_are_validated_by_what_the_contract_says_now_and_others_stay_rejected_with_its_reasons",)),
     Mutant("a replay speaks only for what it has validated", EXPLAIN, "load.replay:_land",
            "validated_all = before.rows_read == before.rejected", "validated_all = True",

@@ -67,7 +67,7 @@ MUTANTS_OF_ERASURES = [
     Mutant("erasure: records that cannot be read", PROTECTION, "ingest.erased:marked_erased",
            "unread = rejected & of.subject.isNull()", "unread = F.lit(False)", (GONE,)),
     Mutant("erasure: markers of keys", PROTECTION, "erasure.erase_rows:_merge_and_strip",
-           "replacing=[REPLACED]", "again=[]", (f"{BACK}[key is the person's]",)),
+           "replacing=[REPLACED]", "replacing=[]", (f"{BACK}[key is the person's]",)),
     Mutant("erasure: rows that no log explains", PROTECTION, "erasure.erase_rows:erase_rows",
            "_sweep(load, deny)", "pass",
            (f"{ERASE}rows_that_are_no_longer_in_the_log_are_erased_from_the_table",)),
