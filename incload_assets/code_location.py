@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -122,6 +123,50 @@ def incremental_definitions(
         resources={"spark": SparkResource(), "lake": lake, **(resources or {})},
         executor=dg.in_process_executor,
     )
+
+
+def project_definitions(
+    file: str | Path,
+    resources: Mapping[str, Any] | None = None,
+    settings: Settings | None = None,
+    *,
+    leave_out: str | None = None,
+) -> dg.Definitions:
+    """All definitions of a project: of what its folder of tables declares in Python and YAML, as ``dg`` finds it.
+
+    Args:
+        file: A file of the project, for example the ``__file__`` of its ``definitions.py``.
+        resources: Dagster resources of the assets by name, beside the tables' own ``spark`` and ``lake``.
+        settings: Settings with the location of the tables; by default read from the environment.
+        leave_out: Full name of a package whose tables are left out.
+
+    Raises:
+        DeclarationError: A table's declaration is wrong, or two tables have the same asset key.
+
+    Example:
+        ``defs = project_definitions(__file__)``
+    """
+    found = dg.load_from_defs_folder(path_within_project=Path(file).parent)
+    assets = {id(each): each for each in found.assets or ()}.values()  # a module may import the table of another
+    tables = [each for each in assets if isinstance(each, dg.AssetsDefinition) and not _in_package(each, leave_out)]
+    return dg.Definitions.merge(
+        incremental_definitions(tables, settings or Settings(), resources),
+        dg.Definitions(
+            assets=[each for each in assets if not isinstance(each, dg.AssetsDefinition)],
+            asset_checks=found.asset_checks,
+            jobs=found.jobs,
+            schedules=found.schedules,
+            sensors=found.sensors,
+            resources=found.resources,
+            metadata=found.metadata,
+            component_tree=found.component_tree,
+        ),
+    )
+
+
+def _in_package(asset: dg.AssetsDefinition, package: str | None) -> bool:
+    table = table_of(asset)
+    return table is not None and package is not None and f"{table.function.__module__}.".startswith(f"{package}.")
 
 
 def load_job_name(table: Table) -> str:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tomllib
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,11 +11,11 @@ import pytest
 import yaml
 from dagster_cloud_cli.config.models import load_dagster_cloud_yaml
 
-from incload_assets import tables
 from incload_assets.assets import Kafka
-from incload_assets.code_location import incremental_definitions
-from incload_assets.definitions import assets_in, code_location, defs
+from incload_assets.code_location import incremental_definitions, project_definitions
+from incload_assets.definitions import code_location, defs
 from incload_assets.platform.errors import DeclarationError
+from incload_assets.platform.project_files import find_project
 from incload_assets.platform.settings import Settings
 from incload_assets.progress.run_tags import REQUESTED_PARTITIONS_TAG, SERIALIZED_TAG, TABLE_TAG, UPKEEP_TAG
 from tests.support.workshop import items_asset
@@ -165,33 +166,36 @@ def test_tables_with_similar_names_have_places_of_their_own() -> None:
     ]
 
 
-def test_two_assets_with_one_key_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    package = tmp_path / "twins"
-    package.mkdir()
-    for module in ("__init__", "one", "other"):
-        (package / f"{module}.py").write_text(
-            "" if module == "__init__" else "import dagster as dg\n\n@dg.asset\ndef orders() -> None: ...\n"
-        )
-    monkeypatch.syspath_prepend(tmp_path)
-    import twins  # type: ignore[import-not-found]
+def project(folder: Path, **modules: str) -> Path:
+    """A project with modules below its folder of tables; the file of its definitions."""
+    tables = folder / "a_lake" / "tables"
+    tables.mkdir(parents=True)
+    (folder / "pyproject.toml").write_text(
+        '[tool.dg]\ndirectory_type = "project"\n'
+        '[tool.dg.project]\nroot_module = "a_lake"\ndefs_module = "a_lake.tables"\n'
+    )
+    (folder / "a_lake" / "__init__.py").touch()
+    for name, text in {"__init__": "", **modules}.items():
+        file = tables.joinpath(*name.split("__dot__")).with_suffix(".py")
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+    return folder / "a_lake" / "definitions.py"
 
-    with pytest.raises(
-        DeclarationError, match=r"orders is defined multiple times.*twins\.(one, twins\.other|other, twins\.one)"
-    ):
-        assets_in(twins)
+
+ORDERS = "import dagster as dg\n\n@dg.asset\ndef orders() -> None: ...\n"
+
+
+def test_two_assets_with_one_key_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    definitions = project_definitions(project(tmp_path, one=ORDERS, other=ORDERS))
+    with pytest.raises(dg.DagsterInvalidDefinitionError, match=r'Duplicate asset key.*"orders"'):
+        definitions.get_repository_def()
 
 
 def test_a_new_module_is_found_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    package = tmp_path / "domain" / "sub"
-    package.mkdir(parents=True)
-    (tmp_path / "domain" / "__init__.py").touch()
-    (package / "__init__.py").touch()
-    (package / "orders.py").write_text("import dagster as dg\n\n@dg.asset\ndef orders() -> None: ...\n")
     monkeypatch.syspath_prepend(tmp_path)
-    import domain  # type: ignore[import-not-found]
-
-    assert [asset.key for asset in assets_in(domain)] == [dg.AssetKey("orders")]
-    assert assets_in(domain, leave_out="domain.sub") == []
+    found = project_definitions(project(tmp_path, sub__dot____init__="", sub__dot__orders=ORDERS))
+    assert dg.AssetKey("orders") in found.resolve_asset_graph().get_all_asset_keys()
 
 
 def test_without_samples_there_is_no_shop() -> None:
@@ -202,9 +206,7 @@ def test_without_samples_there_is_no_shop() -> None:
         *("web_events", "visitor_days", "articles", "assortment"),
     )
     assert {f"watch_{table}" for table in samples} <= set(names(defs)["sensors"])
-    assert names(code_location(Settings(samples=False))) == names(
-        incremental_definitions(assets_in(tables, leave_out="incload_assets.tables.retail"), Settings())
-    )
+    assert names(code_location(Settings(samples=False))) == names(incremental_definitions([], Settings()))
 
 
 def test_dagster_cloud_yaml_keeps_to_the_published_model() -> None:
@@ -213,11 +215,14 @@ def test_dagster_cloud_yaml_keeps_to_the_published_model() -> None:
     assert (location.location_name, location.code_source.module_name) == ("incload", "incload_assets.definitions")
 
 
-def test_workspace_and_cloud_name_the_same_location() -> None:
+def test_all_that_name_the_code_location_name_the_same() -> None:
     [entry] = yaml.safe_load((ROOT / "workspace.yaml").read_text())["load_from"]
     [location] = yaml.safe_load((ROOT / "dagster_cloud.yaml").read_text())["locations"]
     assert entry["python_module"]["module_name"] == location["code_source"]["module_name"]
     assert entry["python_module"]["location_name"] == location["location_name"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["dg"]["project"]
+    assert project["code_location_name"] == location["location_name"]
+    assert find_project(ROOT / "tests").module == entry["python_module"]["module_name"]
 
 
 def test_the_instance_configuration_is_what_dagster_understands(tmp_path: Path) -> None:

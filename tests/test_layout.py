@@ -331,11 +331,6 @@ def test_every_module_has_a_test_of_its_name_or_a_room_whose_tests_are_named(fil
     assert alone == TESTS_OF_ROOMS.keys()
 
 
-def test_dagster_dev_reads_workspace_yaml(project: dict[str, dict[str, object]]) -> None:
-    """With a section of Dagster's own in pyproject.toml it would not."""
-    assert project["tool"].keys().isdisjoint({"dg", "dagster"})
-
-
 def test_every_dependency_has_one_tested_version(project: dict[str, dict[str, object]]) -> None:
     pins = [line for line in (PROJECT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
     assert [pin for pin in pins if not re.fullmatch(r"[\w.-]+==[\w.!]+", pin)] == []

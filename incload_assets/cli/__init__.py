@@ -64,7 +64,7 @@ def _forked(arguments: list[str]) -> int | None:
     if named not in COMMANDS or sys.platform != "linux":
         return None
     try:
-        root = enter_project()
+        root = enter_project().root
     except Exception:
         return None  # the command reports the error itself
     for record in sorted(Path(os.environ.get("INCLOAD_HOME", ".incload"), "warm_runs").glob("**/server.json")):

@@ -38,7 +38,6 @@ from dagster._core.storage.tags import RUN_KEY_TAG as RUN_KEY_TAG
 from dagster._core.storage.tags import SCHEDULE_NAME_TAG as SCHEDULE_NAME_TAG
 from dagster._core.storage.tags import SENSOR_NAME_TAG as SENSOR_NAME_TAG
 from dagster._core.storage.tags import USER_TAG as USER_TAG
-from dagster._core.workspace.load import location_origins_from_yaml_paths as location_origins_from_yaml_paths
 from dagster._grpc.types import ExecuteRunArgs as ExecuteRunArgs
 from dagster._serdes import deserialize_value as deserialize_value
 from dagster._serdes import serialize_value as serialize_value

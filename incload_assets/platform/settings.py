@@ -53,7 +53,7 @@ class Settings(BaseSettings):
     secret_command: str | None = Field(None, repr=False)
     secret_folder: Path | None = Field(None, repr=False)
     encryption_at_rest: str = ""
-    samples: bool = True
+    samples: bool = Field(default_factory=Path("incload_assets", "shop").is_dir)  # in a clone
     notify_slack_url: SecretStr | None = None
     notify_webhook_url: SecretStr | None = None
     notify_email: str = ""

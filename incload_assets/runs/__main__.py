@@ -3,10 +3,10 @@
 from contextlib import suppress
 from pathlib import Path
 
+from incload_assets.platform.project_files import find_project
 from incload_assets.platform.settings import Settings
-from incload_assets.runs.warm_servers import ColdRun, code_locations, start
+from incload_assets.runs.warm_servers import ColdRun, code_pointer, start
 
 if __name__ == "__main__":
     with suppress(ColdRun):  # the first run reports the reason
-        for code in code_locations(Path("workspace.yaml")):
-            start(Settings(), code)
+        start(Settings(), code_pointer(find_project(Path.cwd())))

@@ -4,19 +4,17 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from incload_assets.platform.dagster_private import (
     CodePointer,
-    ManagedGrpcPythonEnvCodeLocationOrigin,
     ModuleCodePointer,
     ReconstructableRepository,
-    location_origins_from_yaml_paths,
     serialize_value,
 )
 from incload_assets.platform.local_servers.on_demand import OnDemand
 from incload_assets.platform.local_servers.supervisor import Record, SupervisedFolder
+from incload_assets.platform.project_files import ProjectFiles
 from incload_assets.platform.settings import Settings
 
 _START_SECONDS = 60.0
@@ -51,13 +49,9 @@ def stop_warm_servers(settings: Settings) -> bool:
     return any([_server(folder).stop(_STOP_SECONDS) for folder in folders])
 
 
-def code_locations(workspace: Path) -> Iterator[CodePointer]:
-    """The code locations of a ``workspace.yaml`` that are modules, in the form in which runs name them."""
-    for origin in location_origins_from_yaml_paths([str(workspace)]):
-        if isinstance(origin, ManagedGrpcPythonEnvCodeLocationOrigin):
-            target = origin.loadable_target_origin
-            if target.module_name and not target.executable_path:
-                yield ModuleCodePointer(target.module_name, target.attribute or "defs", target.working_directory)
+def code_pointer(project: ProjectFiles) -> CodePointer:
+    """The code location of a project, in the form in which runs name it."""
+    return ModuleCodePointer(project.module, project.attribute or "defs", str(project.root))
 
 
 def _server(folder: Path) -> OnDemand:

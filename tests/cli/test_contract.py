@@ -197,7 +197,7 @@ def test_a_git_ref_is_compared_as_its_own_code_declares_it_and_leaves_no_trace(c
         return done.stdout
 
     git("init", "--quiet", "--initial-branch", "main")
-    git("add", "incload_assets", "resources", "workspace.yaml", ".env")
+    git("add", "incload_assets", "resources", "pyproject.toml", "workspace.yaml", ".env")
     git("commit", "--quiet", "--message", "the README's table")
     try:
         assert told(clone, "--against", "main") == (0, [])

@@ -19,8 +19,9 @@ from incload_assets.cli.support.dev_steps import open_shop, require_free
 from incload_assets.declaration.window import now
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.local_servers.files import free_port
+from incload_assets.platform.project_files import find_project
 from incload_assets.platform.settings import Settings
-from incload_assets.runs.warm_servers import code_locations
+from incload_assets.runs.warm_servers import code_pointer
 from incload_assets.shop import Shop
 from tests.servers.postgres import sample_database_ends
 from tests.support.project_copy import PROJECT, Clone, readme_files
@@ -55,9 +56,9 @@ def test_the_sample_shop_trades_up_to_the_present_and_only_once(
 
 
 def test_what_is_got_ready_for_is_the_code_location_as_its_runs_name_it() -> None:
-    assert list(code_locations(PROJECT / "workspace.yaml")) == [
-        ModuleCodePointer("incload_assets.definitions", "defs", ".")
-    ]
+    assert code_pointer(find_project(PROJECT / "tests")) == ModuleCodePointer(
+        "incload_assets.definitions", "defs", str(PROJECT)
+    )
 
 
 def test_a_free_port_is_fine() -> None:

@@ -149,7 +149,7 @@ def project_in(root: Path, spark_url: str, patch: pytest.MonkeyPatch) -> Project
     """A project without tables in a folder, entered for as long as the patch lasts."""
     home = root / ".dagster_home"
     home.mkdir()
-    for name in ("workspace.yaml", ".env", ".dagster_home/dagster.yaml"):
+    for name in ("pyproject.toml", "workspace.yaml", ".env", ".dagster_home/dagster.yaml"):
         shutil.copy(PROJECT / name, root / name)
     patch.chdir(root)
     for name, value in {

@@ -33,7 +33,7 @@ class Clone:
         """Copy what a clone consists of."""
         for name in ("incload_assets", "resources"):
             shutil.copytree(PROJECT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
-        for name in ("workspace.yaml", ".env"):
+        for name in ("pyproject.toml", "workspace.yaml", ".env"):
             shutil.copy(PROJECT / name, root)
         (root / ".dagster_home").mkdir()
         shutil.copy(PROJECT / ".dagster_home" / "dagster.yaml", root / ".dagster_home")

@@ -32,7 +32,7 @@ def dev(
     Example: `incload dev --port 3001`
     """
     began = time.monotonic()
-    root = enter_project()
+    project = enter_project()
     settings = Settings()
     require_free(host, port)
     with screen.under_way():
@@ -43,4 +43,4 @@ def dev(
     if log:
         screen.say(f"Dagster is starting; its log is {log}")
     # the shop trades while Dagster starts, because each takes as long as a first load
-    attend(DagsterProcess(root / "workspace.yaml", host, port, log), spark, began, settings)
+    attend(DagsterProcess(project, host, port, log), spark, began, settings)

@@ -1,4 +1,4 @@
-"""``dagster dev`` as a child process of ``incload dev``: its start, its log and its end."""
+"""``dg dev`` as a child process of ``incload dev``: its start, its log and its end."""
 
 import os
 import signal
@@ -10,19 +10,17 @@ from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
-KNOWN_WARNINGS = (
-    "Function `dev_command` is superseded",  # its successor `dg dev` requires another project layout
-    "Parameter `backfill_policy` of function `asset` is currently in beta",
-)
+from incload_assets.platform.project_files import WORKSPACE, ProjectFiles
+
 _LOG_BYTES = 10_000_000
 """The size at which the log is truncated."""
 _END_SECONDS = 40.0  # `dagster dev` itself waits fifteen seconds each for the web server and the daemon
 
 
 class DagsterProcess:
-    """A running ``dagster dev`` with its UI at an address; its output goes to the log, if there is one."""
+    """A running ``dg dev`` with its UI at an address; its output goes to the log, if there is one."""
 
-    def __init__(self, workspace: Path, host: str, port: int, log: Path | None) -> None:
+    def __init__(self, project: ProjectFiles, host: str, port: int, log: Path | None) -> None:
         self.log = log
         shown = f"[{host}]" if ":" in host else host
         self.address = f"http://{shown}:{port}"
@@ -35,13 +33,13 @@ class DagsterProcess:
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
             # a script starts background processes so, and Dagster would inherit it and never hear of its interrupt
             signal.signal(signal.SIGINT, signal.default_int_handler)
+        target = ["--workspace", str(project.file)] if project.file.name == WORKSPACE else ["--use-active-venv"]
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "dagster", "dev", "-w", str(workspace), "-h", host, "-p", str(port)],
+                [sys.executable, "-m", "dagster_dg_cli.cli", "dev", *target, "--host", host, "--port", str(port)],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                env={"PYTHONWARNINGS": ",".join(f"ignore:{start}" for start in KNOWN_WARNINGS), **os.environ},
                 process_group=0,  # a terminal's Ctrl-C reaches only this process, which passes it on once
             )
         finally:

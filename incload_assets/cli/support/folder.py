@@ -1,32 +1,29 @@
 """The project's folder and environment, entered before anything of Dagster is imported."""
 
 import os
+import sys
 from pathlib import Path
 
 from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.project_files import ProjectFiles, find_project
 
 
-def enter_project() -> Path:
-    """Changes into the project's folder and loads its ``.env`` and ``DAGSTER_HOME``; returns the folder.
+def enter_project() -> ProjectFiles:
+    """Changes into the project's folder and loads its ``.env`` and ``DAGSTER_HOME``; returns the project.
 
     ``dagster dev`` does so, too, so relative paths in settings have the same meaning in both.
 
     Raises:
         IncrementalLoadError: The current folder is not in a project.
     """
-    here = Path.cwd()
-    package = Path(__file__).resolve().parents[3]
-    root = next((folder for folder in (here, *here.parents, package) if (folder / "workspace.yaml").is_file()), None)
-    if root is None:
-        raise IncrementalLoadError(
-            f"there is no workspace.yaml in {here} or above it",
-            rule="incload works in the folder of a code location",
-            remedy="change into such a folder and try again",
-        )
+    project = find_project(Path.cwd())
+    root = project.root
     from dotenv import load_dotenv  # here: the help of commands needs none
 
     os.chdir(root)
     os.environ["PWD"] = str(root)  # the .env writes ${PWD}
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))  # as Dagster does, so that a project works before it is installed
     load_dotenv(root / ".env", override=True)  # wins over the environment, as in `dagster dev`
     home = Path(os.environ.setdefault("DAGSTER_HOME", str(root / ".dagster_home")))
     if not home.is_absolute():
@@ -36,4 +33,4 @@ def enter_project() -> Path:
             remedy="set the full path, or unset it",
         )
     home.mkdir(parents=True, exist_ok=True)
-    return root
+    return project

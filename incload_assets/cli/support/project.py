@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
+from typing import cast
 
 import dagster as dg
 from pyspark.sql import SparkSession
@@ -19,6 +20,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.monitoring.telemetry.emitters import collect_and_send
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.lake import Lake
+from incload_assets.platform.project_files import ProjectFiles
 from incload_assets.platform.settings import Settings
 from incload_assets.platform.spark.resource import SparkResource
 
@@ -85,14 +87,30 @@ def open_project(*, verbose: bool = False) -> Iterator[Project]:
     Raises:
         IncrementalLoadError: The current folder is not in a project, or a table's declaration is wrong.
     """
-    enter_project()
+    found = enter_project()
     # warnings about new parts of Dagster are of no use to the user of a command
     warnings.simplefilter("ignore", dg.BetaWarning)
     warnings.simplefilter("ignore", dg.PreviewWarning)
-    # by its name: this module reads the environment, which has to be the project's
-    defs: dg.Definitions = import_module("incload_assets.definitions").defs
-
+    defs = _definitions(found)
     declared = (table_of(asset) for asset in defs.get_repository_def().assets_defs_by_key.values())
     tables = {table.name: table for table in declared if table is not None}
     with dg.DagsterInstance.get() as instance:
         yield Project(defs, instance, tables, Settings(), verbose)
+
+
+def _definitions(project: ProjectFiles) -> dg.Definitions:
+    """The definitions of a project's code location.
+
+    Raises:
+        IncrementalLoadError: Its module has none, or several.
+    """
+    module = import_module(project.module)  # here: it reads the environment, which has to be the project's
+    found = [getattr(module, project.attribute)] if project.attribute else list(vars(module).values())
+    found = [each for each in found if isinstance(each, dg.Definitions)]
+    if len(found) != 1:
+        raise IncrementalLoadError(
+            f"the module {project.module} has {len(found) or 'no'} Dagster definitions",
+            rule=f"{project.file} names a module with one",
+            remedy="write in it: defs = project_definitions(__file__)",
+        )
+    return cast(dg.Definitions, found[0])

@@ -13,14 +13,11 @@ import pytest
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
-from incload_assets import tables as package
 from incload_assets.assets.incremental import table_of
-from incload_assets.code_location import incremental_definitions
 from incload_assets.declaration.table import Table
-from incload_assets.definitions import assets_in
+from incload_assets.definitions import defs
 from incload_assets.monitoring.telemetry.emitters import emitters
 from incload_assets.platform.lake import Lake
-from incload_assets.platform.settings import Settings
 from tests.support.load_rows import NOON, RUN, failed_row, load_row
 
 LAKE = Lake("s3://lake/prod")
@@ -35,7 +32,7 @@ Event = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def shop() -> list[Table]:
-    return [table for asset in assets_in(package) if (table := table_of(asset)) is not None]
+    return [table for asset in dict.fromkeys(defs.assets or ()) if (table := table_of(asset)) is not None]
 
 
 @pytest.fixture(autouse=True)
@@ -99,7 +96,7 @@ def test_the_graph_is_that_of_the_declared_dependencies(shop: list[Table], sent:
     ends = {event["job"]["name"]: event for event in events_in(sent) if event["eventType"] == "COMPLETE"}
     found = {name: {(d["namespace"], d["name"]) for d in event["inputs"]} for name, event in ends.items()}
     produced = {name: [(d["namespace"], d["name"]) for d in event["outputs"]] for name, event in ends.items()}
-    graph = incremental_definitions(assets_in(package), Settings()).resolve_asset_graph()
+    graph = defs.resolve_asset_graph()
     for table in shop:
         [output] = produced[table.name]
         assert output == ("s3://lake", f"prod/{table.name}")

@@ -1,0 +1,91 @@
+"""The project around a folder: the files that say which module is the code location, as Dagster reads them."""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from incload_assets.platform.errors import IncrementalLoadError
+
+WORKSPACE = "workspace.yaml"
+_NAMES = ("pyproject.toml", "dg.toml", WORKSPACE)
+
+
+@dataclass(frozen=True)
+class ProjectFiles:
+    """A project: its folder, the file that describes it, and the module of its code location.
+
+    Attributes:
+        root: The folder, which is on the module search path of Dagster's processes.
+        file: The file in it that names the module.
+        module: The full name of the module, for example ``my_lake.definitions``.
+    """
+
+    root: Path
+    file: Path
+    module: str
+    attribute: str | None = None
+
+
+def find_project(here: Path) -> ProjectFiles:
+    """The project of a folder: described in the folder itself or in the nearest one above it.
+
+    In each folder a ``pyproject.toml`` with ``[tool.dagster]`` or ``[tool.dg.project]`` wins over a ``dg.toml``, and
+    that over a ``workspace.yaml``, as for ``dagster dev`` and ``dg dev``.
+
+    Raises:
+        IncrementalLoadError: There is none, or a file is not valid TOML or YAML.
+    """
+    for folder in (here, *here.parents):
+        for found in _described(folder):
+            return found
+    raise IncrementalLoadError(
+        f"there is no project in {here} or above it",
+        rule="a project is a folder with a pyproject.toml that has [tool.dg.project], a dg.toml or a workspace.yaml",
+        remedy="change into a project, or make one: `incload new my_lake`",
+    )
+
+
+def _described(folder: Path) -> Iterator[ProjectFiles]:
+    for name in _NAMES:
+        file = folder / name
+        if file.is_file():
+            content = _content(file)
+            tool = content.get("tool") or {} if name == "pyproject.toml" else {"dg": content}
+            module, attribute = _in_workspace(content) if name == WORKSPACE else (_in_tool(tool), None)
+            if module:
+                yield ProjectFiles(folder, file, module, attribute)
+
+
+def _content(file: Path) -> Mapping[str, Any]:
+    try:
+        if file.name == WORKSPACE:
+            import yaml  # here: most projects have none, and the command line begins with this module
+
+            return yaml.safe_load(file.read_text()) or {}
+        return tomllib.loads(file.read_text())
+    except Exception as error:  # of two parsers, and of what is not text
+        raise IncrementalLoadError(
+            f"{file} cannot be read: {error}", rule="it describes the project", remedy="mend the file"
+        ) from error
+
+
+def _in_tool(tool: Mapping[str, Any]) -> str | None:
+    if module := tool.get("dagster", {}).get("module_name"):
+        return str(module)
+    project = tool.get("dg", {}).get("project", {})
+    if root := project.get("root_module"):
+        return str(project.get("code_location_target_module", f"{root}.definitions"))
+    return None
+
+
+def _in_workspace(content: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """Module and attribute of the first code location that is a module."""
+    for entry in content.get("load_from") or []:
+        module = entry.get("python_module") if isinstance(entry, Mapping) else None
+        if isinstance(module, str):
+            return module, None
+        if module:
+            return module["module_name"], module.get("attribute")
+    return None, None
