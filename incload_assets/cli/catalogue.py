@@ -14,8 +14,8 @@ class Entry(NamedTuple):
 
 _PANELS = {
     "First week": {
+        "new": ("new", "Make a folder that is a project: a Dagster code location for your tables."),
         "dev": ("dev", "Start the Dagster UI and daemon, Spark in the background, and the sample shop."),
-        "demo": ("demo", "Let the sample shop trade for a few days and load what it wrote, day by day."),
         "docs": ("docs", "List the pages of the documentation, or show one, or one section of it."),
         "status": ("status", "Show what is loaded, missing, failed or drifted per table, and how fresh it is."),
         "load": ("load", "Load partitions of a table, oldest first, adjacent ones in one Dagster run."),
@@ -73,6 +73,7 @@ _PANELS = {
         ),
     },
     "Develop": {
+        "demo": ("demo", "Let the sample shop trade for a few days and load what it wrote, day by day."),
         "contract": ("contract", "Contracts: show, compare, unknown fields, history."),
         "shadow": ("what_if", "Fold a table's log by the code of this folder into a second table, and compare them."),
         "ready": ("service_levels", "Check whether a table is ready for production, with a remedy for what is not."),
