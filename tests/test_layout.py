@@ -3,9 +3,7 @@
 import ast
 import re
 import subprocess
-import sys
 import tomllib
-import zipfile
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -354,14 +352,6 @@ def test_the_package_brings_its_documentation_along(files: list[Path], project: 
         found.relative_to(PROJECT) for pattern in patterns for found in (PROJECT / "incload_assets").glob(pattern)
     }
     assert {file for file in files if file.suffix != ".py" and file.parts[0] == "incload_assets"} - brought == set()
-
-
-def test_a_wheel_brings_one_top_level_package_into_other_environments(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "uv", "build", "--quiet", "--wheel", "--out-dir", str(tmp_path), str(PROJECT)]
-    subprocess.run(command, check=True, capture_output=True)
-    [wheel] = tmp_path.glob("*.whl")
-    tops = {name.partition("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {"incload_assets"}
 
 
 def test_the_engine_imports_nothing_from_the_resources_of_a_code_location(imports: list[Import]) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from incload_assets.cli.support.scaffold import make_project
 from incload_assets.platform.lake import Lake
 from tests.support.documents import README, documented_block
 from tests.support.project_copy import Clone, readme_files, without_times
@@ -12,7 +13,8 @@ from tests.support.project_copy import Clone, readme_files, without_times
 
 @pytest.fixture
 def clone(tmp_path: Path, spark_url: str) -> Clone:
-    clone = Clone.of(tmp_path, spark_url)
+    clone = Clone(tmp_path / "my_lake", spark_url)
+    make_project(clone.root, sample=False)
     for path, content in readme_files().items():
         clone.write(path, content)
     return clone
@@ -23,7 +25,7 @@ def test_the_readmes_table_loads_as_the_readme_says(clone: Clone, spark: SparkSe
     program, *arguments = documented_block("sh", "incload load payments").split()
     assert program == "incload"
 
-    done = clone.incload(*arguments, INCLOAD_SAMPLES="false")
+    done = clone.incload(*arguments)
 
     assert (done.returncode, done.stderr) == (0, "")
     assert without_times(done.stdout) == without_times(documented_block("text", "6 read, 2 inserted"))
@@ -44,7 +46,7 @@ def test_the_readme_is_read_in_minutes_and_begins_with_two_commands() -> None:
     assert len(README.text.splitlines()) <= 200
     assert [block.content for block in README.blocks if block.language == "sh"][:2] == [
         "python3 -m venv .venv && .venv/bin/pip install uv &&\n"
-        ".venv/bin/uv pip install -p .venv --compile-bytecode -c constraints.txt -e '.[java]' && "
+        ".venv/bin/uv pip install -p .venv --compile-bytecode -c constraints.txt -e '.[java,samples]' && "
         ".venv/bin/incload dev\n",
         ".ci/test\n",
     ]

@@ -33,7 +33,9 @@ class DagsterProcess:
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
             # a script starts background processes so, and Dagster would inherit it and never hear of its interrupt
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        target = ["--workspace", str(project.file)] if project.file.name == WORKSPACE else ["--use-active-venv", "--no-check-yaml"]
+        described = project.file.name != WORKSPACE
+        # errors in YAML are reported when the code location loads
+        target = ["--use-active-venv", "--no-check-yaml"] if described else ["--workspace", str(project.file)]
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "dagster_dg_cli.cli", "dev", *target, "--host", host, "--port", str(port)],

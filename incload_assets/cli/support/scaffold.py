@@ -44,7 +44,9 @@ def make_project(folder: Path, *, sample: bool) -> list[Path]:
 
 
 def _rendered(folder: Path, name: str, days: list[str], kinds: list[str]) -> Iterator[tuple[Path, str]]:
-    templates = Environment(loader=FileSystemLoader(TEMPLATES), undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True)
+    templates = Environment(
+        loader=FileSystemLoader(TEMPLATES), undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True
+    )
     places = {"NAME": name} | {f"DAY{number}": day for number, day in enumerate(days)}
     for kind in kinds:
         for template in sorted((TEMPLATES / kind).rglob("*.jinja")):
