@@ -31,7 +31,7 @@ NOT_SHOWN = {
 }
 """Outputs of pages, by the first command above, that this lake cannot give, and why."""
 
-PAYMENTS, CUSTOMERS = "incload_assets/tables/payments.py", "incload_assets/tables/customers.py"
+PAYMENTS, CUSTOMERS = "my_lake/tables/payments.py", "my_lake/tables/customers.py"
 PAYMENT = "payment_id,payer,amount,updated_at,state\n{0},Ada,10.00,2026-01-{1:02d}T09:00:00Z,booked\n"
 CUSTOMER = '''"""Customers."""
 
@@ -82,7 +82,7 @@ def terminal(tmp_path: Path, spark_url: str) -> Terminal:
     """The lake of the pages: orders, payments with two rejected rows, and customers who are protected."""
     clone = Clone.of(tmp_path, spark_url)
     [tables] = [block.content for block in Page(DOCS / "tables.md").blocks if "class Order(" in block.content]
-    clone.write("incload_assets/tables/orders.py", f'"""Orders."""\n\n{tables}')
+    clone.write("my_lake/tables/orders.py", f'"""Orders."""\n\n{tables}')
     clone.write(PAYMENTS, payments())
     clone.write(CUSTOMERS, CUSTOMER)
     for day in range(1, 6):

@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 from tests.support.project_copy import Clone, readme_files
 
 PLAIN = {"INCLOAD_SAMPLES": "false"}
-TABLE = "incload_assets/tables/payments.py"
+TABLE = "my_lake/tables/payments.py"
 SCHEMA = pa.schema(
     [
         ("payment_id", pa.int64()),

@@ -46,7 +46,7 @@ def payment(number: int, day: int) -> str:
 def clone(tmp_path_factory: pytest.TempPathFactory, spark_url: str) -> Clone:
     """The README's table with files for three days; all rows of the second break the contract."""
     clone = Clone.of(tmp_path_factory.mktemp("clone"), spark_url)
-    clone.write("incload_assets/tables/payments.py", readme_files()["incload_assets/tables/payments.py"])
+    clone.write("my_lake/tables/payments.py", readme_files()["my_lake/tables/payments.py"])
     clone.write(".incload/landing/payments/2026-01-01.csv", HEADER + payment(1, 1))
     clone.write(".incload/landing/payments/2026-01-02.csv", HEADER + "2,Ada,free,2026-01-02T09:00:00Z,booked\n")
     clone.write(".incload/landing/payments/2026-01-03.csv", HEADER + payment(3, 3) + payment(4, 3))
@@ -102,8 +102,8 @@ def test_a_run_that_fails_after_its_load_is_told_with_its_reason_and_is_no_succe
     tmp_path: Path, spark_url: str
 ) -> None:
     clone = Clone.of(tmp_path, spark_url)
-    module = readme_files()["incload_assets/tables/payments.py"]
-    clone.write("incload_assets/tables/payments.py", module + BREAKS_A_CHECK)
+    module = readme_files()["my_lake/tables/payments.py"]
+    clone.write("my_lake/tables/payments.py", module + BREAKS_A_CHECK)
     clone.write(".incload/landing/payments/2026-01-01.csv", HEADER + payment(1, 1))
 
     done = clone.incload("load", "payments", "-p", "2026-01-01", **PLAIN)
@@ -147,7 +147,7 @@ def test_all_missing_loads_what_is_missing_failed_or_changed_and_then_nothing(cl
 
 @pytest.mark.slow
 def test_outdated_loads_what_other_code_has_validated_and_names_what_is_held(tmp_path: Path, spark_url: str) -> None:
-    own, name = Clone.of(tmp_path, spark_url), "incload_assets/tables/payments.py"
+    own, name = Clone.of(tmp_path, spark_url), "my_lake/tables/payments.py"
     text = readme_files()[name]
     own.write(name, text)
     for number in (1, 2, 3):
@@ -242,12 +242,12 @@ def test_a_compacted_partition_is_replaced_only_by_choice_and_a_log_that_cannot_
     tmp_path: Path, spark_url: str
 ) -> None:
     clone = Clone.of(tmp_path, spark_url)
-    module = readme_files()["incload_assets/tables/payments.py"]
-    clone.write("incload_assets/tables/payments.py", module)
+    module = readme_files()["my_lake/tables/payments.py"]
+    clone.write("my_lake/tables/payments.py", module)
     clone.write(".incload/landing/payments/2026-01-01.csv", HEADER + payment(1, 1) + payment(1, 2))
     assert "payments declares no log_retention" in clone.incload("compact", "payments", **PLAIN).stderr
     retaining = module.replace("    contract=", "    log_retention=timedelta(days=1),\n    contract=")
-    clone.write("incload_assets/tables/payments.py", f"from datetime import timedelta\n{retaining}")
+    clone.write("my_lake/tables/payments.py", f"from datetime import timedelta\n{retaining}")
     assert clone.incload("load", "payments", "-p", "2026-01-01", **PLAIN).returncode == 0
 
     code, asked = clone.at_terminal("orders", "compact", "payments", **PLAIN)
@@ -319,7 +319,7 @@ def test_status_tells_files_that_are_left_out_because_of_their_names(clone: Clon
 
 def test_a_table_whose_source_does_not_answer_does_not_hide_the_status_of_others(clone: Clone) -> None:
     module = clone.root / "incload_assets" / "tables" / "receipts.py"
-    payments = readme_files()["incload_assets/tables/payments.py"]
+    payments = readme_files()["my_lake/tables/payments.py"]
     module.write_text(payments.replace("payments", "receipts").replace("{landing}", "s3://nobody/landing"))
     try:
         shown = clone.incload("status", **PLAIN, **NO_S3)

@@ -15,7 +15,7 @@ from incload_assets.progress.audit import AuditEntry, record
 from tests.support.project_copy import Clone, readme_files
 
 PLAIN = {"INCLOAD_SAMPLES": "false"}
-MODULE = "incload_assets/tables/payments.py"
+MODULE = "my_lake/tables/payments.py"
 STORED = {
     "payment_id": pa.int64(),
     "payer": pa.string(),
@@ -197,7 +197,7 @@ def test_a_git_ref_is_compared_as_its_own_code_declares_it_and_leaves_no_trace(c
         return done.stdout
 
     git("init", "--quiet", "--initial-branch", "main")
-    git("add", "incload_assets", "resources", "pyproject.toml", "workspace.yaml", ".env")
+    git("add", ".")
     git("commit", "--quiet", "--message", "the README's table")
     try:
         assert told(clone, "--against", "main") == (0, [])
@@ -206,7 +206,7 @@ def test_a_git_ref_is_compared_as_its_own_code_declares_it_and_leaves_no_trace(c
         assert (code, [(one["kind"], one["column"], one["was"], one["now"]) for one in found]) == (1, [
             ("type changed", "payment_id", "bigint", "string"),
         ])  # fmt: skip
-        clone.write("incload_assets/tables/payments.py", "")
+        clone.write("my_lake/tables/payments.py", "")
         code, [gone] = told(clone, "--against", "main")
         assert (code, gone["kind"], gone["outcome"]) == (2, "table removed", "ignored")
         assert len(git("worktree", "list").splitlines()) == 1

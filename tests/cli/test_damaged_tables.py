@@ -16,7 +16,7 @@ import pytest
 from tests.support.project_copy import Clone, readme_files
 
 PLAIN = {"INCLOAD_SAMPLES": "false"}
-MODULE = readme_files()["incload_assets/tables/payments.py"]
+MODULE = readme_files()["my_lake/tables/payments.py"]
 HEADER = "payment_id,payer,amount,updated_at,state\n"
 FILES = 'Files("{landing}/payments/{window:%Y-%m-%d}.csv")'
 LIBC, PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH = ctypes.CDLL(None), 24, 1, 2
@@ -147,7 +147,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory, spark_url: str) -> Clone:
     """Three tables with a loaded day each; ``whole`` is a copy of their lake before its history was collected."""
     clone = Clone.of(tmp_path_factory.mktemp("clone"), spark_url)
     for name in (*GOOD, BAD):
-        clone.write(f"incload_assets/tables/{name}.py", MODULE.replace("payments", name))
+        clone.write(f"my_lake/tables/{name}.py", MODULE.replace("payments", name))
         clone.write(f".incload/landing/{name}/{DAY}.csv", HEADER + f"1,Ada,1.00,{DAY}T09:00:00Z,booked\n")
         done = clone.incload("load", name, "--partitions", DAY, **PLAIN)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -282,7 +282,7 @@ def down(clone: Clone) -> Iterator[None]:
     damaged(clone, lambda log, own: None)
     for name in DOWN.keys() - {BAD}:
         text = MODULE.replace(FILES, DOWN[name][0]).replace("Files,", "Files, Kafka, QueryByTime,")
-        clone.write(f"incload_assets/tables/{name}.py", text.replace("payments", name))
+        clone.write(f"my_lake/tables/{name}.py", text.replace("payments", name))
     folder.chmod(0)
     yield
     folder.chmod(0o700)

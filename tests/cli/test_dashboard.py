@@ -26,7 +26,7 @@ NOBODY = "sc://127.0.0.1:9"
 @pytest.fixture
 def clone(tmp_path: Path) -> Clone:
     clone = Clone.of(tmp_path, NOBODY)
-    clone.write("incload_assets/tables/payments.py", readme_files()["incload_assets/tables/payments.py"])
+    clone.write("my_lake/tables/payments.py", readme_files()["my_lake/tables/payments.py"])
     return clone
 
 

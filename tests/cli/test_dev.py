@@ -120,7 +120,7 @@ def test_dev_in_the_background_of_a_script_ends_when_it_is_terminated(tmp_path: 
 @pytest.mark.integration
 def test_dev_tells_which_table_is_declared_wrongly(tmp_path: Path, spark_url: str) -> None:
     clone = Clone.of(tmp_path, spark_url)
-    wrong = clone.write("incload_assets/tables/wrong.py", "import no_such_module\n")
+    wrong = clone.write("my_lake/tables/wrong.py", "import no_such_module\n")
     with _dev(clone) as (dev, said):
         line = f"✗ ModuleNotFoundError: No module named 'no_such_module' ({wrong}, line 1)\n"
         _wait(lambda: line in said.read_text() and "Dagster is up" in said.read_text(), dev, said)

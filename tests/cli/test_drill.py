@@ -21,7 +21,7 @@ def test_it_is_won_by_the_loader_as_it_is_and_leaves_nothing_behind(tmp_path: Pa
     assert len(events) == 11
     assert [event for event in events if not re.fullmatch(r"✓ .*  \d+\.\d s", event)] == []
     assert last == "Whatever happened, the table was right."
-    assert not list((tmp_path / ".incload" / "lake" / "_game_day").iterdir())
+    assert not list((clone.root / ".incload" / "lake" / "_game_day").iterdir())
 
 
 def test_it_is_lost_at_once_when_the_table_is_wrong_and_says_what_is_missing(

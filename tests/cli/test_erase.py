@@ -13,7 +13,7 @@ from incload_assets.progress.claims import claim
 from tests.support.project_copy import Clone, readme_files
 
 PLAIN = {"INCLOAD_SAMPLES": "false", "COLUMNS": "160"}
-TABLE = "incload_assets/tables/payments.py"
+TABLE = "my_lake/tables/payments.py"
 FILE = ".incload/landing/payments/2026-01-05.csv"
 
 

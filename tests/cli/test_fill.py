@@ -8,7 +8,7 @@ from deltalake import DeltaTable
 from tests.support.project_copy import Clone, readme_files
 
 PLAIN = {"INCLOAD_SAMPLES": "false", "COLUMNS": "140"}
-TABLE = "incload_assets/tables/payments.py"
+TABLE = "my_lake/tables/payments.py"
 FILE = ".incload/landing/payments/2026-01-05.csv"
 LATER = ".incload/landing/payments/2026-01-06.csv"
 

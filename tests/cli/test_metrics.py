@@ -18,7 +18,7 @@ PLAIN = {"INCLOAD_SAMPLES": "false"}
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
     """The README's table; its Spark is nowhere."""
     clone = Clone.of(tmp_path_factory.mktemp("clone"), "sc://localhost:1/;token=not-to-be-shown")
-    clone.write("incload_assets/tables/payments.py", readme_files()["incload_assets/tables/payments.py"])
+    clone.write("my_lake/tables/payments.py", readme_files()["my_lake/tables/payments.py"])
     return clone
 
 

@@ -22,8 +22,8 @@ OWNED = """    contract=Payment,
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
     """The README's table, with an owner; its Spark is nowhere."""
     clone = Clone.of(tmp_path_factory.mktemp("clone"), "sc://localhost:1/;token=not-to-be-shown")
-    module = readme_files()["incload_assets/tables/payments.py"].replace("    contract=Payment,", OWNED)
-    clone.write("incload_assets/tables/payments.py", module)
+    module = readme_files()["my_lake/tables/payments.py"].replace("    contract=Payment,", OWNED)
+    clone.write("my_lake/tables/payments.py", module)
     return clone
 
 

@@ -9,7 +9,7 @@ from tests.support.project_copy import Clone, readme_files
 
 HEADER = "payment_id,payer,amount,updated_at,state\n"
 PLAIN = {"INCLOAD_SAMPLES": "false"}
-TABLE = "incload_assets/tables/payments.py"
+TABLE = "my_lake/tables/payments.py"
 DAY = ".incload/landing/payments/2026-01-01.csv"
 
 

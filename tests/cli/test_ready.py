@@ -23,14 +23,14 @@ readiness.REQUIREMENTS = tuple(each for each in readiness.REQUIREMENTS if each.n
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
     """The README's table, which somebody owns, in a lake that nothing was loaded into."""
     clone = Clone.of(tmp_path_factory.mktemp("clone"), "sc://localhost:1")
-    module = readme_files()["incload_assets/tables/payments.py"]
+    module = readme_files()["my_lake/tables/payments.py"]
     for old, new in {
         DECLARED: f'owners=["team:billing"],\n    freshness=Freshness(within=timedelta(hours=6)),\n    {DECLARED}',
         "import Changes, Files": "import Changes, Files, Freshness",
         "import dagster": "from datetime import timedelta\n\nimport dagster",
     }.items():
         module = module.replace(old, new, 1)
-    clone.write("incload_assets/tables/payments.py", module)
+    clone.write("my_lake/tables/payments.py", module)
     clone.write("monitoring/rules.yaml", json.dumps(RULES))
     return clone
 

@@ -9,7 +9,7 @@ from tests.support.project_copy import Clone, readme_files
 
 KEYS = {"INCLOAD_KEY_CRM": "c" * 40, "INCLOAD_KEY_ERASURE": "e" * 40}
 PLAIN = {"INCLOAD_SAMPLES": "false", "COLUMNS": "160"} | KEYS
-TABLE = "incload_assets/tables/payments.py"
+TABLE = "my_lake/tables/payments.py"
 FILE = ".incload/landing/payments/2026-01-05.csv"
 
 

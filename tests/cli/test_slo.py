@@ -40,7 +40,7 @@ def loaded(days_ago: int) -> LoadRow:
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
     """The README's table, of which four days were loaded a minute after their end, and the days since then not yet."""
     clone = Clone.of(tmp_path_factory.mktemp("clone"), "sc://localhost:1")
-    clone.write("incload_assets/tables/payments.py", readme_files()["incload_assets/tables/payments.py"])
+    clone.write("my_lake/tables/payments.py", readme_files()["my_lake/tables/payments.py"])
     rows = [loaded(days) for days in (5, 4, 3, 2)]
     assert LoadsTable(Lake(str(clone.root / ".incload" / "lake"))).append(rows, after=0)
     return clone

@@ -52,7 +52,7 @@ def logged(kind: str, row: dict[str, Any], line: int, **more: Any) -> dict[str, 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clone]:
     clone = Clone.of(tmp_path_factory.mktemp("clone"), "sc://127.0.0.1:9")
-    clone.write("incload_assets/tables/payments.py", readme_files()["incload_assets/tables/payments.py"])
+    clone.write("my_lake/tables/payments.py", readme_files()["my_lake/tables/payments.py"])
     record = {
         "fingerprint": "f", "position": "{}", "summary": "", "code_version": "another", "run_id": RUN, "landing": 3,
         "rows_read": 3, "rejected": 1, "replaced": 0, "landed_at": datetime(2026, 1, 6, tzinfo=UTC),

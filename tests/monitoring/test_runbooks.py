@@ -121,7 +121,7 @@ def of_payments(words: list[str]) -> list[str]:
 
 def project(root: Path, spark: str) -> Clone:
     clone = Clone.of(root, spark)
-    clone.write("incload_assets/tables/payments.py", readme_files()["incload_assets/tables/payments.py"])
+    clone.write("my_lake/tables/payments.py", readme_files()["my_lake/tables/payments.py"])
     for day in range(1, 6):
         row = f"{day},Ada,10.00,2026-01-0{day}T09:00:00Z,booked\n"
         clone.write(f".incload/landing/payments/2026-01-0{day}.csv", HEADER + row)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from incload_assets.cli.support.scaffold import make_project
 from tests.support.documents import PROJECT, README
 
 
@@ -30,7 +31,13 @@ class Clone:
 
     @classmethod
     def of(cls, root: Path, spark: str) -> "Clone":
-        """Copy what a clone consists of."""
+        """Make a project in a folder, named as the README names it."""
+        make_project(root / "my_lake", sample=False)
+        return cls(root / "my_lake", spark)
+
+    @classmethod
+    def of_repository(cls, root: Path, spark: str) -> "Clone":
+        """Copy what a clone of this repository consists of, with the sample shop."""
         for name in ("incload_assets", "resources"):
             shutil.copytree(PROJECT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
         for name in ("pyproject.toml", "workspace.yaml", ".env"):

@@ -138,7 +138,7 @@ def pictures(address: str) -> None:
 def main() -> None:
     """Open a shop in a clone, and take the pictures as its tables load."""
     with TemporaryDirectory(prefix="pictures-") as folder:
-        clone, port, log = Clone.of(Path(folder), "local"), free_port(), Path(folder) / "dev.log"
+        clone, port, log = Clone.of_repository(Path(folder), "local"), free_port(), Path(folder) / "dev.log"
         with log.open("w") as said:
             dev = clone.dev(port, said, **ENVIRONMENT, INCLOAD_SAMPLES="true")
             try:

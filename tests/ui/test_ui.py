@@ -22,7 +22,7 @@ LOAD_MILLISECONDS = 240_000
 
 @pytest.fixture
 def address(tmp_path: Path, spark_url: str) -> Iterator[str]:
-    """``incload dev`` in a clone with the README's table, at this address."""
+    """``incload dev`` in a project with the README's table, at this address."""
     clone = Clone.of(tmp_path, spark_url)
     for path, content in readme_files().items():
         clone.write(path.replace("2026-01-05", DAY), content)
@@ -48,7 +48,7 @@ def page() -> Iterator[Page]:
 
 def launch_configured(page: Page, address: str, job: str, step: str, config: dict[str, Any]) -> None:
     """Types the configuration of a job's step into the launchpad, and shows the run that this launches."""
-    page.goto(f"{address}/locations/incload/jobs/{job}/playground")
+    page.goto(f"{address}/locations/my_lake/jobs/{job}/playground")
     page.locator(".CodeMirror").first.click()
     page.keyboard.press("Control+A")
     page.keyboard.insert_text(json.dumps({"ops": {step: {"config": config}}}))
@@ -80,7 +80,7 @@ def test_a_partition_is_materialized_turns_green_and_shows_its_checks(
     expect(page.get_by_text("Success", exact=True).first).to_be_visible(timeout=LOAD_MILLISECONDS)
 
     # its process was forked from the one that was got ready
-    [ready] = (tmp_path / ".incload" / "warm_runs").iterdir()
+    [ready] = (tmp_path / "my_lake" / ".incload" / "warm_runs").iterdir()
     assert "RUN_SUCCESS" in (ready / "server.log").read_text()
 
     # the partition is green, with what was loaded
@@ -119,7 +119,7 @@ def test_a_bad_load_is_undone_by_clicking_and_loaded_when_its_file_is_corrected(
     good = file.read_text()
 
     def launch(job: str) -> None:
-        page.goto(f"{address}/locations/incload/jobs/{job}")
+        page.goto(f"{address}/locations/my_lake/jobs/{job}")
         page.get_by_role("button", name="Materialize").first.click()
         dialog = page.locator(".dagster-portal", has_text="Launch")
         partitions = dialog.get_by_role("textbox").first

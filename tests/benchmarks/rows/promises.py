@@ -76,7 +76,7 @@ class _Dev:
 def _dev(bench: Bench, **environment: str) -> Iterator[_Dev]:
     folder = bench.new("project")
     folder.mkdir()
-    clone = Clone.of(folder, Settings().spark)
+    clone = Clone.of_repository(folder, Settings().spark)
     if "INCLOAD_SAMPLES" not in environment:  # the sample shop would rewrite the same files
         today = f"{datetime.now(UTC):%Y-%m-%d}"
         for table, partitions in _PARTITIONS.items():
