@@ -1,5 +1,7 @@
 """A copy of the project in a folder of its own, used as a person uses a clone: by its files and its commands."""
 
+import atexit
+import compileall
 import json
 import os
 import pty
@@ -10,10 +12,30 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from py_compile import PycInvalidationMode
+from tempfile import mkdtemp
 from typing import IO, Any
 
+from tests.support import forked
 from tests.support.documents import PROJECT, README
+
+PACKAGES = ("incload_assets", "resources")
+
+
+@cache
+def _compiled() -> Path:
+    """The packages with their bytecode, which each process of a clone would else make again.
+
+    Python compares it with the content of a module, so that what a test writes counts at once.
+    """
+    root = Path(mkdtemp(prefix="compiled-"))
+    atexit.register(shutil.rmtree, root, ignore_errors=True)
+    for name in PACKAGES:
+        shutil.copytree(PROJECT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+        compileall.compile_dir(root / name, quiet=1, invalidation_mode=PycInvalidationMode.CHECKED_HASH)
+    return root
 
 
 @dataclass(frozen=True)
@@ -31,8 +53,8 @@ class Clone:
     @classmethod
     def of(cls, root: Path, spark: str) -> "Clone":
         """Copy what a clone consists of."""
-        for name in ("incload_assets", "resources"):
-            shutil.copytree(PROJECT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+        for name in PACKAGES:
+            shutil.copytree(_compiled() / name, root / name)
         for name in ("pyproject.toml", "workspace.yaml", ".env"):
             shutil.copy(PROJECT / name, root)
         (root / ".dagster_home").mkdir()
@@ -53,16 +75,19 @@ class Clone:
 
     def incload(self, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
         """Run ``incload …`` to its end."""
-        return subprocess.run(
-            self.command(*arguments),
-            cwd=self.root,
-            env=self.environment(**environment),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=500,
-            check=False,
-        )
+        # of the process itself: what Python reads before a program begins, and what it finds in folders that are named
+        if any(name.startswith("PYTHON") for name in environment):
+            return subprocess.run(
+                self.command(*arguments),
+                cwd=self.root,
+                env=self.environment(**environment),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=500,
+                check=False,
+            )
+        return forked.run(arguments, self.root, self.environment(**environment), timeout=500)
 
     def at_terminal(self, typed: str, *arguments: str, **environment: str) -> tuple[int, str]:
         """Run ``incload …`` at a terminal where a person types something; its exit code, and what the terminal shows.
