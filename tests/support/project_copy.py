@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from incload_assets.cli.support.scaffold import make_project
+from tests.support import forked
 from tests.support.documents import PROJECT, README
 
 
@@ -60,16 +61,19 @@ class Clone:
 
     def incload(self, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
         """Run ``incload …`` to its end."""
-        return subprocess.run(
-            self.command(*arguments),
-            cwd=self.root,
-            env=self.environment(**environment),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=500,
-            check=False,
-        )
+        # of the process itself: what Python reads before a program begins, and what it finds in folders that are named
+        if any(name.startswith("PYTHON") for name in environment):
+            return subprocess.run(
+                self.command(*arguments),
+                cwd=self.root,
+                env=self.environment(**environment),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=500,
+                check=False,
+            )
+        return forked.run("incload_assets.cli", arguments, self.root, self.environment(**environment), timeout=500)
 
     def at_terminal(self, typed: str, *arguments: str, **environment: str) -> tuple[int, str]:
         """Run ``incload …`` at a terminal where a person types something; its exit code, and what the terminal shows.
