@@ -48,27 +48,28 @@ def find_project(here: Path) -> ProjectFiles:
 
 
 def _described(folder: Path) -> Iterator[ProjectFiles]:
-    for name in _NAMES:
-        file = folder / name
+    for file in (folder / name for name in _NAMES):
         if file.is_file():
-            content = _content(file)
-            tool = content.get("tool") or {} if name == "pyproject.toml" else {"dg": content}
-            module, attribute = _in_workspace(content) if name == WORKSPACE else (_in_tool(tool), None)
+            try:
+                module, attribute = _named_in(file)
+            except Exception as error:  # of two parsers, of what is not text, and of values that are no tables
+                raise IncrementalLoadError(
+                    f"{file} cannot be read: {' '.join(str(error).split())}",
+                    rule="it describes the project",
+                    remedy="mend the file",
+                ) from error
             if module:
                 yield ProjectFiles(folder, file, module, attribute)
 
 
-def _content(file: Path) -> Mapping[str, Any]:
-    try:
-        if file.name == WORKSPACE:
-            import yaml  # here: most projects have none, and the command line begins with this module
+def _named_in(file: Path) -> tuple[str | None, str | None]:
+    """The module that a file names, and the name of its definitions, if the file says so."""
+    if file.name == WORKSPACE:
+        import yaml  # here: most projects have none, and the command line begins with this module
 
-            return yaml.safe_load(file.read_text()) or {}
-        return tomllib.loads(file.read_text())
-    except Exception as error:  # of two parsers, and of what is not text
-        raise IncrementalLoadError(
-            f"{file} cannot be read: {error}", rule="it describes the project", remedy="mend the file"
-        ) from error
+        return _in_workspace(yaml.safe_load(file.read_text()) or {})
+    content = tomllib.loads(file.read_text())
+    return _in_tool(content.get("tool", {}) if file.name == "pyproject.toml" else {"dg": content}), None
 
 
 def _in_tool(tool: Mapping[str, Any]) -> str | None:

@@ -64,3 +64,5 @@ def test_a_file_that_cannot_be_read_is_named_and_no_other_project_is_taken(tmp_p
         IncrementalLoadError, match=rf"{name.replace('_', '.')} cannot be read: .*Remedy: mend the file"
     ):
         find_project(write(tmp_path / "inner", **{name: "[a: {"}))
+    with pytest.raises(IncrementalLoadError, match=r"dg.toml cannot be read: 'int' object has no attribute 'get'"):
+        find_project(write(tmp_path / "odd", dg_toml="project = 1"))
