@@ -255,6 +255,21 @@ def test_the_postgres_section_is_what_dagster_understands(tmp_path: Path, monkey
     )
 
 
+def test_no_table_prints_warnings_about_what_is_new_in_dagster_when_it_is_loaded() -> None:
+    code = (
+        "from incload_assets.code_location import incremental_definitions\n"
+        "from incload_assets.platform.settings import Settings\n"
+        "from incload_assets.tables.retail.daily_sales import daily_sales\n"
+        "from incload_assets.tables.retail.orders import orders\n"
+        "definitions = incremental_definitions([orders, daily_sales], Settings())\n"
+        "print(len(definitions.get_repository_def().assets_defs_by_key))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "always", "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("2\n", "")
+
+
 def test_a_wrong_declaration_is_named_by_the_validation_command(tmp_path: Path) -> None:
     (tmp_path / "wrong.py").write_text(
         "import dagster as dg\n"

@@ -17,9 +17,9 @@ from incload_assets.load.faults import of_table
 from incload_assets.load.pending import is_pending
 from incload_assets.load.range_fences import WINDOWS_AT_ONCE
 from incload_assets.platform.dagster_private import RUN_KEY_TAG
-from incload_assets.platform.lake import Lake
+from incload_assets.platform.lake import BACK, Lake
 from incload_assets.platform.wording import several
-from incload_assets.progress.lake_identity import REMEDY, mistaken
+from incload_assets.progress.lake_identity import mistaken
 from incload_assets.progress.lateness import lateness_of
 from incload_assets.progress.observed import observation, observed_in
 from incload_assets.progress.pause import pause_of
@@ -71,7 +71,7 @@ def source_sensor(
             waiting = f"waiting for its end: {several(len(planned.asks), 'window')}; " if planned.asks else ""
             return dg.SkipReason(f"{table.name} is {paused}; {waiting}{summary(table, progress, planned, newest)}")
         if planned.asks and (why := mistaken(context.instance, table, lake)) is not None:
-            return dg.SkipReason(f"{table.name}: nothing is requested, because {why}. What to do: set {REMEDY}.")
+            return dg.SkipReason(f"{table.name}: nothing is requested, because {why}. What to do: set {BACK}.")
         if not planned.asks:
             return dg.SkipReason(summary(table, progress, planned, newest))
         return dg.SensorResult(

@@ -64,6 +64,10 @@ class LoadContext:
     info: Callable[[str], None] = _no_log
     phases: Phases = field(default_factory=Phases)
 
+    def __post_init__(self) -> None:
+        """Refuses a lake of another environment, whatever is to be done with the table."""
+        self.lake.expect_own(self.table.name)
+
     @cached_property
     def scratch(self) -> ScratchLake | None:
         """The scratch that takes everything which the load would write; None if it writes to the lake."""

@@ -1,6 +1,7 @@
 """Strict type checks of declared values, by the annotations of their fields."""
 
 import types
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
@@ -59,9 +60,14 @@ def check_arguments(table_name: str, **values: object) -> None:
 
 @contextmanager
 def as_in_dagster(table_name: str) -> Iterator[None]:
-    """Turns Dagster's errors in the block into a DeclarationError that names the table."""
+    """Turns Dagster's errors in the block into a DeclarationError that names the table; no warning of beta is printed.
+
+    A table needs ``backfill_policy``, which Dagster marks as beta: its author has not chosen it, and cannot do without.
+    """
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", dg.BetaWarning)
+            yield
     except (TypeError, ValueError, dg.DagsterError, CheckError) as error:
         raise DeclarationError(
             f"{table_name}: Dagster refuses its declaration: {error}",

@@ -17,7 +17,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.fs import DeltaStorageHandler
 from deltalake.transaction import AddAction
 
-from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.errors import IncrementalLoadError, LakeMistaken
 from incload_assets.platform.failures import translate
 from incload_assets.platform.object_store import S3Endpoint
 from incload_assets.platform.settings import Settings
@@ -57,6 +57,9 @@ OWN_FOLDERS = (
     SHADOW_FOLDER,
 )
 """All folders of the lake that are reserved for the loader."""
+BACK = "INCLOAD_LAKE back; or, if this lake is to go on, run incload doctor --adopt-lake"
+"""The remedy for a lake that is not the expected one."""
+_OWN = "an environment writes to a lake of its own; nothing was written"
 _COPIES_AT_ONCE = 8
 
 
@@ -70,13 +73,15 @@ class Lake:
     """
 
     root: str
+    environment: str | None = None
+    """The name of the environment that writes to the lake, empty for the one without a name; None: nobody asks."""
     is_written: ClassVar[bool] = True
     """False for a lake that is only read."""
 
     @classmethod
     def of(cls, settings: Settings) -> "Lake":
         """The lake of the settings."""
-        return cls(settings.lake_root)
+        return cls(settings.lake_root, settings.environment)
 
     def table_uri(self, key_path: Sequence[str]) -> str:
         """The URI of an asset's table; raises ValueError if a part of the key is reserved or no valid folder name."""
@@ -156,21 +161,72 @@ class Lake:
 
     def followed(self) -> "Lake":
         """The same lake for one load, which opens its tables a dozen times: see :class:`FollowedLake`."""
-        return FollowedLake(self.root)
+        return FollowedLake(self.root, self.environment)
 
     def identity(self, *, create: bool = False) -> str | None:
         """The lake's identity, a UUID that a copy has, too; None if it has none yet and none is to be created.
 
         It is the identifier in the first commit of an empty Delta table, which only one of several processes can make.
+        The table's description is the name of the environment that the lake belongs to.
         """
         uri = f"{self.root}/{IDENTITY_FOLDER}"
         table = self.delta(uri, 0)
         if table is None and create:
             empty = Schema.from_arrow(pa.schema([("nothing", pa.string())]))
             with _translated(uri), suppress(CommitFailedError):  # another writer has created it at the same time
-                DeltaTable.create(uri, empty, mode="ignore", storage_options=_options(uri))
+                DeltaTable.create(
+                    uri, empty, mode="ignore", description=self.environment or None, storage_options=_options(uri)
+                )
             table = self.delta(uri, 0)
         return None if table is None else str(table.metadata().id)
+
+    def owner(self) -> str | None:
+        """The name of the environment that the lake belongs to, empty for the one without a name; None: nobody's yet.
+
+        Lakes that were made before there were environments, or before lakes had an identity, belong to the latter.
+        """
+        if (table := self.delta(f"{self.root}/{IDENTITY_FOLDER}")) is not None:
+            return table.metadata().description or ""
+        return "" if any(name in OWN_FOLDERS for name in self.strangers(self.root)) else None
+
+    def take_over(self) -> None:
+        """Makes the lake this environment's, whoever's it was; it gets an identity if it has none."""
+        self.identity(create=True)
+        if self.environment is not None and self.owner() != self.environment:
+            table = self.delta(f"{self.root}/{IDENTITY_FOLDER}")
+            assert table is not None
+            with _translated(table.table_uri):
+                table.alter.set_table_description(self.environment)
+
+    def not_own(self) -> LakeMistaken | None:
+        """The error for a lake that is another environment's, or would be made in another one's; None if it is own."""
+        if self.environment is None or (owner := self.owner()) == self.environment:
+            return None
+        mine = _named(self.environment)
+        if owner is not None:
+            return LakeMistaken(
+                f"the lake {self.root} belongs to {_named(owner)}, and this is {mine}",
+                rule=_OWN,
+                remedy=f"set {BACK}; to read its tables only, set INCLOAD_UPSTREAM_LAKE",
+            )
+        around = self.root.rpartition("/")[0]
+        if self.environment and (owner := Lake(around).owner()) is not None:
+            return LakeMistaken(
+                f"the lake {self.root} of {mine} would be made in the lake of {_named(owner)}",
+                rule=_OWN,
+                remedy="set INCLOAD_LAKE to a folder that is no lake: each environment gets a folder in it",
+            )
+        return None
+
+    def expect_own(self, name: str) -> None:
+        """Raises LakeMistaken, which begins with a table's name, for a lake of another environment.
+
+        A lake that is nobody's yet is marked as this environment's, if that has a name.
+        """
+        if (error := self.not_own()) is not None:
+            raise LakeMistaken(f"{name}: {error.problem}", rule=error.rule, remedy=error.remedy)
+        if self.environment:
+            self.identity(create=True)
 
     def version(self, uri: str) -> int | None:
         """The newest version of the table at ``uri``; None if there is none."""
@@ -266,8 +322,9 @@ class Lake:
         """Appends a few rows without Spark as commit ``number`` of ``app_id``, or replaces all rows (``replacing``).
 
         Returns False if another writer committed this number, or any since the last read. Creates the table if
-        necessary.
+        necessary. Raises LakeMistaken if the lake is another environment's.
         """
+        self.expect_own(uri.removeprefix(f"{self.root}/"))
         with _translated(uri):
             try:
                 table = self.delta(uri)
@@ -359,6 +416,10 @@ def _unreadable(error: OSError | DeltaError, uri: str) -> IncrementalLoadError |
     with suppress(OSError, DeltaError):  # nor can its folder be opened
         files = pafs.PyFileSystem(DeltaStorageHandler(uri, _options(uri)))
     return unreadable(error, uri, files)
+
+
+def _named(environment: str) -> str:
+    return f"the environment {environment}" if environment else "the environment without a name"
 
 
 def _is_on_s3(uri: str) -> bool:

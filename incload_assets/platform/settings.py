@@ -1,7 +1,9 @@
 """The settings, from the environment (``INCLOAD_*``), with defaults that work on a laptop."""
 
+import hashlib
 import json
 import os
+import re
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,12 +15,23 @@ from incload_assets.platform.secret_store import PREFIX, resolved
 
 SparkMode = Literal["local", "in-process", "remote"]
 Evolving = Literal["apply", "stop"]
+_READ = ("INCLOAD_", "DAGSTER_CLOUD_")
 _ADDRESSES = ("http://", "https://", PREFIX)
 
 
 def _conf_value(value: Any) -> str:
     """A Spark conf value in Spark's notation: JSON's ``true`` is the string ``true``, not ``True``."""
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def _of_branch() -> str:
+    """The environment of a branch deployment of Dagster+, named after its branch; elsewhere there is none."""
+    if os.environ.get("DAGSTER_CLOUD_IS_BRANCH_DEPLOYMENT") != "1":
+        return ""
+    branch = os.environ.get("DAGSTER_CLOUD_GIT_BRANCH") or os.environ.get("DAGSTER_CLOUD_DEPLOYMENT_NAME", "")
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", branch).strip("-_") or "branch"
+    # without the hash, the branches a/b and a-b would be one environment
+    return plain if plain == branch else f"{plain}-{hashlib.sha256(branch.encode()).hexdigest()[:8]}"
 
 
 class Settings(BaseSettings):
@@ -32,8 +45,10 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="INCLOAD_", extra="ignore", hide_input_in_errors=True)
 
     home: Path = Path(".incload")
+    environment: str = Field(default_factory=_of_branch)
     landing: str | None = None
     lake: str | None = None
+    upstream_lake: str | None = None
     spark: str = Field("local", repr=False)
     spark_memory: str = Field("2g", pattern=r"^[1-9][0-9]*[mg]$")
     spark_idle_minutes: float = Field(30.0, gt=0)
@@ -62,6 +77,13 @@ class Settings(BaseSettings):
     notify_from: str = "incload@localhost"
     trace_url: str | None = None
     evolution: Evolving | None = None
+
+    @field_validator("environment")
+    @classmethod
+    def _name(cls, value: str) -> str:
+        if not re.fullmatch(r"([A-Za-z0-9][A-Za-z0-9_-]{0,63})?", value):
+            raise ValueError("INCLOAD_ENVIRONMENT has letters, digits, - and _, begins with a letter or digit")
+        return value
 
     @field_validator("spark")
     @classmethod
@@ -98,29 +120,42 @@ class Settings(BaseSettings):
         return self.home.absolute()
 
     @property
+    def environment_root(self) -> Path:
+        """Folder for what an environment has for itself on this machine; without a name it is ``home`` itself."""
+        return self.home_root / "environments" / self.environment if self.environment else self.home_root
+
+    @property
     def landing_root(self) -> str:
-        """Root of the landing area, without a trailing slash."""
+        """Root of the landing area, without a trailing slash; all environments read the same source."""
         return _root(self.landing or str(self.home_root / "landing"))
 
     @property
     def lake_root(self) -> str:
-        """Root of the Delta tables, without a trailing slash."""
-        return _root(self.lake or str(self.home_root / "lake"))
+        """Root of the environment's Delta tables, without a trailing slash."""
+        return self._own(_root(self.lake)) if self.lake else str(self.environment_root / "lake")
+
+    @property
+    def upstream_root(self) -> str | None:
+        """Root of the lake that derived tables read instead of their own, without a trailing slash; None: their own."""
+        return _root(self.upstream_lake) if self.upstream_lake else None
 
     @property
     def person_keys_root(self) -> str | None:
         """URI of the Delta table with the keys of persons, without a trailing slash; None: it is in the lake."""
-        return _root(self.person_keys) if self.person_keys else None
+        if not self.person_keys:
+            return None
+        # beside it and not in it: a vacuum of the table would remove what lies in its folder
+        return "-".join(filter(None, [_root(self.person_keys), self.environment]))
 
     @property
     def backups_root(self) -> Path:
         """Folder of the backups of Dagster's storage."""
-        return (self.backups or self.home_root / "backups").absolute()
+        return Path(self._own(_root(str(self.backups)))) if self.backups else self.environment_root / "backups"
 
     @property
     def uses_s3(self) -> bool:
         """True if Spark needs the S3 jars."""
-        roots = (self.landing_root, self.lake_root, self.person_keys_root or "")
+        roots = (self.landing_root, self.lake_root, self.upstream_root or "", self.person_keys_root or "")
         return self.s3 or any(root.startswith(("s3://", "s3a://")) for root in roots)
 
     @property
@@ -129,6 +164,9 @@ class Settings(BaseSettings):
         if self.spark.startswith("sc://"):
             return "remote"
         return "in-process" if self.spark == "in-process" else "local"
+
+    def _own(self, root: str) -> str:
+        return "/".join(filter(None, [root, self.environment]))
 
 
 def _root(location: str) -> str:
@@ -139,7 +177,7 @@ def _root(location: str) -> str:
 def current_settings() -> Settings:
     """The settings of the present environment, parsed only if it has changed, because parsing takes milliseconds."""
     return _of_environment(
-        frozenset(item for item in os.environ.items() if item[0].upper().startswith("INCLOAD_")), os.getcwd()
+        frozenset(item for item in os.environ.items() if item[0].upper().startswith(_READ)), os.getcwd()
     )
 
 

@@ -13,7 +13,7 @@ import dagster as dg
 
 from incload_assets.declaration.table import Table
 from incload_assets.platform.errors import LakeMistaken
-from incload_assets.platform.lake import Lake
+from incload_assets.platform.lake import BACK, Lake
 
 _REMEMBERED = "incload/lake of "
 
@@ -35,12 +35,18 @@ def known_lake(instance: dg.DagsterInstance, table: Table) -> KnownLake | None:
 
 def mistaken(instance: dg.DagsterInstance, table: Table, lake: Lake) -> str | None:
     """Why the lake is not the one that the instance remembers for a table; None if it is, or none is remembered."""
+    if (error := lake.not_own()) is not None:
+        return error.problem
     known = known_lake(instance, table)
     return None if known is None else _difference(known, lake.identity(), lake.root)
 
 
 def expect_known_lake(instance: dg.DagsterInstance, table: Table, lake: Lake) -> None:
-    """Remembers the lake with the first load of a table, and raises LakeMistaken for a load into another one."""
+    """Remembers the lake with the first load of a table, and raises LakeMistaken for a load into another one.
+
+    So it does for a lake of another environment.
+    """
+    lake.expect_own(table.name)
     known = known_lake(instance, table)
     if known is None:
         identity = lake.identity(create=True)
@@ -50,16 +56,14 @@ def expect_known_lake(instance: dg.DagsterInstance, table: Table, lake: Lake) ->
         raise LakeMistaken(
             f"{table.name}: {why}",
             rule="the checkpoints in Dagster are of one lake",
-            remedy=f"set {REMEDY}",
+            remedy=f"set {BACK}",
         )
 
 
-REMEDY = "INCLOAD_LAKE back; or, if this lake is to go on, run incload doctor --adopt-lake"
-
-
 def adopt_lake(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake) -> dict[str, KnownLake | None]:
-    """Remembers the lake (it gets an identity if it has none); returns what was remembered of tables if it differs."""
-    identity = lake.identity(create=True)
+    """Remembers the lake, and makes it this environment's; returns what was remembered of tables if it differs."""
+    lake.take_over()
+    identity = lake.identity()
     assert identity is not None
     now = KnownLake(identity, lake.root)
     changed = [(table, known) for table in tables if (known := known_lake(instance, table)) != now]

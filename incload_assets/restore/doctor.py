@@ -17,9 +17,9 @@ from incload_assets.declaration.table import Table
 from incload_assets.load.faults import Faults, unreadable_of_lake
 from incload_assets.load.range_fences import not_merged
 from incload_assets.platform.errors import IncrementalLoadError, LakeUnreadable, StoredFileLost
-from incload_assets.platform.lake import AUDIT_FOLDER, Lake
+from incload_assets.platform.lake import AUDIT_FOLDER, BACK, Lake
 from incload_assets.progress.audit import chain_of
-from incload_assets.progress.lake_identity import REMEDY, mistaken
+from incload_assets.progress.lake_identity import mistaken
 from incload_assets.progress.process import gone
 from incload_assets.progress.progress import SourceState, WindowProgress, progress_from, windows_to_look_at
 from incload_assets.progress.request import Request
@@ -85,7 +85,7 @@ def examine_table(instance: dg.DagsterInstance, table: Table, lake: Lake, at: da
         LakeUnreadable: The table or its log cannot be read.
     """
     if (why := mistaken(instance, table, lake)) is not None:
-        return [Disagreement(table=table.name, what=why, remedy=f"set {REMEDY}")]  # all others would be of this lake
+        return [Disagreement(table=table.name, what=why, remedy=f"set {BACK}")]  # all others would be of this lake
     for uri in (lake.log_uri(table.key.path), lake.table_uri(table.key.path)):
         lake.expect_readable(uri)
     records = ChangeLog(table, lake).records()

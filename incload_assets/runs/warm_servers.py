@@ -28,8 +28,11 @@ class ColdRun(Exception):
 
 
 def warm_server(settings: Settings, code: CodePointer) -> OnDemand:
-    """The warm server of a code location; each has its own, because two may have modules of the same name."""
-    name = hashlib.sha256(repr(code).encode()).hexdigest()[:12]
+    """The warm server of a code location; each has its own, because two may have modules of the same name.
+
+    So has each environment: a server whose settings are others ends.
+    """
+    name = hashlib.sha256(f"{code!r}{settings.environment}".encode()).hexdigest()[:12]
     return _server(settings.home_root / _FOLDER / name)
 
 

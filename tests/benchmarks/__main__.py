@@ -12,12 +12,10 @@ import argparse
 import logging
 import sys
 import traceback
-import warnings
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import dagster as dg
 import psutil
 from rich.console import Console
 
@@ -36,8 +34,6 @@ def main() -> int:
     """Run what is asked for; the exit code."""
     asked = _arguments()
     logging.disable(logging.INFO)  # Dagster tells every step of every run
-    warnings.simplefilter("ignore", dg.BetaWarning)
-    warnings.simplefilter("ignore", dg.PreviewWarning)
     sizes, pairs, warm_up = SCALES[asked.scale]
     rows = asked.rows or list(ROWS)
     known = {row: told for row, told in earlier(asked.out, asked.scale).items() if row not in rows}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from incload_assets.platform.settings import Settings
+from incload_assets.platform.settings import Settings, current_settings
 from incload_assets.platform.spark.conf import spark_conf
 
 
@@ -17,6 +17,49 @@ def test_relative_folders_are_made_absolute(monkeypatch: pytest.MonkeyPatch, tmp
         str(tmp_path / "in"),
         "s3://lake/prod",
     )
+
+
+def test_an_environment_has_places_of_its_own_and_shares_the_source(tmp_path: Path) -> None:
+    def places(**given: str) -> tuple[str, ...]:
+        found = Settings(home=tmp_path, **given)
+        roots = (found.landing_root, found.lake_root, str(found.backups_root), found.person_keys_root or "")
+        return tuple(root.replace(str(tmp_path), "~") for root in roots)
+
+    given = {"lake": "s3://lake/", "backups": "/backups", "person_keys": "s3://keys/persons"}
+    assert places() == ("~/landing", "~/lake", "~/backups", "")
+    assert places(**given) == ("~/landing", "s3://lake", "/backups", "s3://keys/persons")
+    assert places(environment="staging") == (
+        "~/landing", "~/environments/staging/lake", "~/environments/staging/backups", ""
+    )  # fmt: skip
+    assert places(environment="staging", **given) == (
+        "~/landing", "s3://lake/staging", "/backups/staging", "s3://keys/persons-staging"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["a/b", "..", "_lake", "-a", "é", "a b", "a" * 65])
+def test_a_name_of_an_environment_that_is_no_folder_is_refused(name: str) -> None:
+    with pytest.raises(ValidationError, match="INCLOAD_ENVIRONMENT has letters, digits, - and _"):
+        Settings(environment=name)
+
+
+@pytest.mark.parametrize(
+    ("deployment", "environment"),
+    [
+        ({}, ""),
+        ({"DAGSTER_CLOUD_DEPLOYMENT_NAME": "prod", "DAGSTER_CLOUD_IS_BRANCH_DEPLOYMENT": "0"}, ""),
+        ({"DAGSTER_CLOUD_IS_BRANCH_DEPLOYMENT": "1", "DAGSTER_CLOUD_GIT_BRANCH": "prices"}, "prices"),
+        ({"DAGSTER_CLOUD_IS_BRANCH_DEPLOYMENT": "1", "DAGSTER_CLOUD_GIT_BRANCH": "fix/prices"}, "fix-prices-15456328"),
+        ({"DAGSTER_CLOUD_IS_BRANCH_DEPLOYMENT": "1", "DAGSTER_CLOUD_DEPLOYMENT_NAME": "72f9a0"}, "72f9a0"),
+        ({"DAGSTER_CLOUD_IS_BRANCH_DEPLOYMENT": "1", "INCLOAD_ENVIRONMENT": "mine"}, "mine"),
+    ],
+)
+def test_a_branch_deployment_of_dagster_has_an_environment_of_its_own(
+    deployment: dict[str, str], environment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert current_settings().environment == ""
+    for name, value in deployment.items():
+        monkeypatch.setenv(name, value)
+    assert (Settings().environment, current_settings().environment) == (environment, environment)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from incload_assets.automation.policy import Decision
 from incload_assets.automation.source_sensor import look, run_requests
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.code_location import incremental_definitions
+from incload_assets.declaration.field_types import as_in_dagster
 from incload_assets.declaration.source import Absent
 from incload_assets.declaration.table import Table
 from incload_assets.platform.lake import Lake
@@ -115,22 +116,24 @@ class Workshop:
         seen = progress_of(self.instance, self.table, self.lake, datetime.now(UTC))
         fingerprints = {w.key: w.position.fingerprint for w in seen if w.position}
 
-        @dg.asset(
-            key=self.table.key,
-            partitions_def=DAYS,
-            backfill_policy=dg.BackfillPolicy.multi_run(10),
-            output_required=False,
-        )
-        def load(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
-            if cause is not None:
-                run_id = context.run.run_id
-                context.instance.add_run_tags(run_id, own_tags(run_id, {FAILURE_TAG: cause}))
-                raise dg.Failure(cause, allow_retries=False)
-            land(ChangeLog(self.table, self.lake), {key: fingerprints[key] for key in context.partition_keys})
-            for key in context.partition_keys:
-                tags = {DATA_VERSION_TAG: fingerprints[key]}
-                context.log_event(dg.AssetMaterialization(context.asset_key, partition=key, tags=tags))
-            yield from ()
+        with as_in_dagster(self.table.name):
+
+            @dg.asset(
+                key=self.table.key,
+                partitions_def=DAYS,
+                backfill_policy=dg.BackfillPolicy.multi_run(10),
+                output_required=False,
+            )
+            def load(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
+                if cause is not None:
+                    run_id = context.run.run_id
+                    context.instance.add_run_tags(run_id, own_tags(run_id, {FAILURE_TAG: cause}))
+                    raise dg.Failure(cause, allow_retries=False)
+                land(ChangeLog(self.table, self.lake), {key: fingerprints[key] for key in context.partition_keys})
+                for key in context.partition_keys:
+                    tags = {DATA_VERSION_TAG: fingerprints[key]}
+                    context.log_event(dg.AssetMaterialization(context.asset_key, partition=key, tags=tags))
+                yield from ()
 
         asked_for = {RUN_KEY_TAG: request.run_key} if request.run_key else {}  # as the daemon does
         return dg.materialize(

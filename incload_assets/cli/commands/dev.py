@@ -9,7 +9,7 @@ import typer
 from incload_assets.cli.support import screen
 from incload_assets.cli.support.dagster_process import DagsterProcess
 from incload_assets.cli.support.dev_steps import attend, in_background, prepare_spark, require_free
-from incload_assets.cli.support.folder import enter_project
+from incload_assets.cli.support.folder import enter_project, say_environment
 from incload_assets.platform.settings import Settings
 
 
@@ -25,7 +25,7 @@ def dev(
     are reported in short lines; Dagster's own log is in a file. Ctrl-C ends it.
 
     - **Writes:** files, tables and logs of the sample shop below `INCLOAD_HOME` (`.incload`), and once Spark's jars in
-      `~/.cache`. Sensors then load your tables, too.
+      `~/.cache`. Sensors then load your tables, too, in the lake of `INCLOAD_ENVIRONMENT`.
     - **Spark:** the local server is started; with `INCLOAD_SPARK=in-process` or an `sc://…` address none is.
     - **Dagster's instance:** the one in `DAGSTER_HOME` (`.dagster_home`); loads are recorded there.
 
@@ -35,11 +35,12 @@ def dev(
     project = enter_project()
     settings = Settings()
     require_free(host, port)
+    say_environment(settings)
     with screen.under_way():
         spark = prepare_spark(settings) if settings.spark_mode != "remote" else None
         if settings.warm_runs and sys.platform == "linux":
             in_background("incload_assets.runs")
-    log = None if verbose or ctx.obj else settings.home_root / "dev" / "dagster.log"
+    log = None if verbose or ctx.obj else settings.environment_root / "dev" / "dagster.log"
     if log:
         screen.say(f"Dagster is starting; its log is {log}")
     # the shop trades while Dagster starts, because each takes as long as a first load

@@ -1,7 +1,6 @@
 """The code location with everything that commands work with, the same as for ``dagster dev``."""
 
 import difflib
-import warnings
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -88,9 +87,6 @@ def open_project(*, verbose: bool = False) -> Iterator[Project]:
         IncrementalLoadError: The current folder is not in a project, or a table's declaration is wrong.
     """
     found = enter_project()
-    # warnings about new parts of Dagster are of no use to the user of a command
-    warnings.simplefilter("ignore", dg.BetaWarning)
-    warnings.simplefilter("ignore", dg.PreviewWarning)
     defs = _definitions(found)
     declared = (table_of(asset) for asset in defs.get_repository_def().assets_defs_by_key.values())
     tables = {table.name: table for table in declared if table is not None}

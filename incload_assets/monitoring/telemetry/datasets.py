@@ -25,7 +25,7 @@ from incload_assets.sources.files.template import Template
 from incload_assets.sources.kafka.kafka import Kafka
 from incload_assets.sources.postgres.source import DatabaseSource
 from incload_assets.sources.several import Several
-from incload_assets.sources.upstream.tables import Tables
+from incload_assets.sources.upstream.tables import Tables, read_from
 
 
 @dataclass(frozen=True, order=True)
@@ -57,7 +57,7 @@ def table_dataset(table: Table, lake: Lake) -> DatasetName:
 def source_datasets(table: Table, lake: Lake) -> list[DatasetName]:
     """The datasets that a table is loaded from."""
     if isinstance(table.source, Tables):
-        return [DatasetName.at(lake.table_uri(each.path)) for each in table.source.of]
+        return [DatasetName.at(read_from(lake).table_uri(each.path)) for each in table.source.of]
     return _datasets(table.source, table.name)
 
 

@@ -103,7 +103,7 @@ class Tables(Source):
             known = list(request.windows)
         looks = self._looks(request.lake, known)
         for look, questions in open_questions(known, looks, request.ingested, notes).items():
-            notes |= unconcerned(spark, request.lake, look, looks, questions)
+            notes |= unconcerned(spark, read_from(request.lake), look, looks, questions)
         write_notes(
             request.lake,
             request.table_name,
@@ -144,11 +144,13 @@ class Tables(Source):
         return any(upstream.on is not None for upstream in self.of)
 
     def _missing(self, lake: Lake) -> list[str]:
-        return ["/".join(u.path) for u in self.of if lake.version(lake.table_uri(u.path)) is None]
+        above = read_from(lake)
+        return ["/".join(u.path) for u in self.of if above.version(above.table_uri(u.path)) is None]
 
     def _looks(self, lake: Lake, windows: Sequence[Window]) -> list[UpstreamState]:
         """The state of each upstream table; empty if one of them does not exist yet."""
-        deltas = [(upstream, lake.delta(lake.table_uri(upstream.path))) for upstream in self.of]
+        above = read_from(lake)
+        deltas = [(upstream, above.delta(above.table_uri(upstream.path))) for upstream in self.of]
         return [
             UpstreamState(upstream, DeltaFiles(delta, upstream.partition), windows, self.timezone)
             for upstream, delta in deltas
@@ -156,7 +158,7 @@ class Tables(Source):
         ]
 
     def _rows(self, spark: SparkSession, upstream: UpstreamTable, position: Position) -> DataFrame:
-        rows = rows_at(spark, _lake(), upstream, position.detail["tables"][upstream.name]["version"])
+        rows = rows_at(spark, read_from(), upstream, position.detail["tables"][upstream.name]["version"])
         if upstream.partition is None:
             return rows
         assert upstream.kind is not None
@@ -205,5 +207,7 @@ def _as_extracted(rows: DataFrame, versions: str) -> DataFrame:
     return rows.select("_raw", payload, nothing.alias("_rescued"), nothing.alias("_malformed"), place.alias("_source"))
 
 
-def _lake() -> Lake:
-    return Lake.of(current_settings())
+def read_from(lake: Lake | None = None) -> Lake:
+    """The lake of the upstream tables: by default the given one, or if none is given that of the settings."""
+    settings = current_settings()
+    return Lake(settings.upstream_root) if settings.upstream_root else lake or Lake.of(settings)
