@@ -9,13 +9,11 @@ import pandera.pyspark as pa
 import pyspark.sql.types as T
 
 from incload_assets.contract.checks import CHECKS
-from incload_assets.contract.described import PLAIN_TYPES, data_type
 from incload_assets.contract.protection import Dropped, Encrypted, Hashed, InClear, Masked, Tokenized
 
 ColumnChecks: Any = make_dataclass("ColumnChecks", [(name, Any, field(default=None)) for name in CHECKS], frozen=True)
 """The checks of a column, by their names in ``pa.Field``."""
 _PARSED: Mapping[type[T.DataType], Any] = {T.DateType: date.fromisoformat, T.TimestampType: datetime.fromisoformat}
-_TYPES = f"{', '.join(PLAIN_TYPES)}, decimal(12,2), {{array: string}}, {{map: [string, int]}}, {{struct: {{a: int}}}}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,30 +29,20 @@ class InlineColumn:
         description: Description of the column.
     """
 
-    type: Any
+    type: T.DataType
     nullable: bool | None = None
     checks: ColumnChecks | None = None
     personal: bool | Hashed | Tokenized | Encrypted | Masked | Dropped | InClear | None = None
     description: str | None = None
 
-    @property
-    def data_type(self) -> T.DataType:
-        """The type; ValueError if it is none."""
-        try:
-            return data_type(self.type)
-        except (ValueError, TypeError, AttributeError):
-            raise ValueError(f"{self.type!r} is no type; types are {_TYPES}") from None
-
-    def __post_init__(self) -> None:
-        _ = self.data_type  # refused here, where its line is known
-
     def field_as(self, name: str) -> Any:
         """The field of a pandera model."""
-        options: dict[str, Any] = {} if self.nullable is None else {"nullable": self.nullable}
+        options: dict[str, Any] = {"description": self.description}
+        options |= {} if self.nullable is None else {"nullable": self.nullable}
+        options |= {} if self.personal is None else {"metadata": {"personal": self.personal}}
         given = vars(self.checks) if self.checks is not None else {}
-        checks = {check: _argument(value, self.data_type) for check, value in given.items() if value is not None}
-        metadata = {} if self.personal is None else {"metadata": {"personal": self.personal}}
-        return pa.Field(alias=name, description=self.description, **options, **checks, **metadata)
+        checks = {check: _argument(value, self.type) for check, value in given.items() if value is not None}
+        return pa.Field(alias=name, **options, **checks)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +54,7 @@ class InlineContract:
         unique: Columns whose values together identify a row, beside the keys.
     """
 
-    columns: Mapping[str, str | InlineColumn]
+    columns: Mapping[str, T.DataType | InlineColumn]
     unique: Sequence[str] = ()
 
     def model(self, name: str) -> type[Any]:
@@ -75,12 +63,12 @@ class InlineContract:
             (name, one if isinstance(one, InlineColumn) else InlineColumn(type=one))
             for name, one in self.columns.items()
         ]
-        fields = {f"column_{at}": column.field_as(name) for at, (name, column) in enumerate(columns)}
-        annotations = {f"column_{at}": column.data_type for at, (_, column) in enumerate(columns)}
-        config = {"Config": type("Config", (), {"unique": list(self.unique)})} if self.unique else {}
-        return type(
-            name, (pa.DataFrameModel,), {"__annotations__": annotations, "__module__": __name__} | config | fields
-        )
+        members: dict[str, Any] = {f"column_{at}": column.field_as(name) for at, (name, column) in enumerate(columns)}
+        members["__annotations__"] = {f"column_{at}": column.type for at, (_, column) in enumerate(columns)}
+        members["__module__"] = __name__
+        if self.unique:
+            members["Config"] = type("Config", (), {"unique": list(self.unique)})
+        return type(name, (pa.DataFrameModel,), members)
 
 
 def _argument(value: Any, kind: T.DataType) -> Any:

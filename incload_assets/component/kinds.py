@@ -52,7 +52,7 @@ def arguments_of(made: Callable[..., Any]) -> Mapping[str, Argument]:
 @cache
 def table_arguments() -> Mapping[str, Argument]:
     """The arguments of a table: those of ``incremental_asset``, and its function."""
-    strict = get_type_hints(Declaration, include_extras=True) | ARGUMENTS
+    strict = {**get_type_hints(Declaration, include_extras=True), **ARGUMENTS}
     found = {
         name: replace(argument, kind=strict.get(name, argument.kind))
         for name, argument in arguments_of(assets.incremental_asset).items()
@@ -87,11 +87,9 @@ def type_name(made: type[Any]) -> str:
 
 @cache
 def _public(base: type[Any]) -> Mapping[str, type[Any]]:
+    found = [getattr(assets, name) for name in assets.__all__]
     if base is dg.PartitionsDefinition:
-        base, where, names = dg.TimeWindowPartitionsDefinition, dg, [name for name in dir(dg) if _PARTITIONS in name]
-    else:
-        where, names = assets, assets.__all__
-    found = (getattr(where, name) for name in names)
+        base, found = dg.TimeWindowPartitionsDefinition, [getattr(dg, name) for name in dir(dg) if _PARTITIONS in name]
     return {
         type_name(one): one
         for one in found

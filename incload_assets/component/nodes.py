@@ -10,6 +10,9 @@ from dagster_shared.yaml_utils.source_position import SourcePositionTree
 
 from incload_assets.platform.errors import DeclarationError
 
+DEFAULTS = "defaults"
+"""The key of what many tables have in common."""
+
 
 @dataclass(frozen=True)
 class Node:

@@ -4,16 +4,21 @@ Every error names file, line and key, and what is allowed there.
 """
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping, Set
-from dataclasses import is_dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import is_dataclass, replace
 from datetime import timedelta
 from importlib import import_module
 from typing import Any, get_args, get_origin
 
 import dagster as dg
+import pyspark.sql.types as T
+from jinja2 import Environment
+from jinja2.meta import find_undeclared_variables
 
+from incload_assets.component.inline import InlineColumn
 from incload_assets.component.kinds import Argument, arguments_of, choices_of, members_of
-from incload_assets.component.nodes import Node, node_of
+from incload_assets.component.nodes import DEFAULTS, Node, node_of
+from incload_assets.contract.described import PLAIN_TYPES, data_type
 from incload_assets.declaration.field_types import check_type
 from incload_assets.platform.dagster_private import CheckError
 from incload_assets.platform.durations import duration_of
@@ -22,6 +27,9 @@ from incload_assets.platform.errors import DeclarationError
 TEMPLATE = "{{"
 """The beginning of a template, which Dagster fills in."""
 
+_TYPES = f"types are {', '.join(PLAIN_TYPES)}, decimal(12,2), {{array: string}}, {{map: [string, int]}}, {{struct: {{a: int}}}}"
+_JINJA = Environment()  # only parses: Dagster renders
+
 
 class Reader:
     """A reader of one table's values.
@@ -29,23 +37,29 @@ class Reader:
     Args:
         table: The table's name, for messages.
         context: Dagster's context, with the names that templates may use.
+        place: The file and the line of the table.
     """
 
-    def __init__(self, table: str, context: dg.ResolutionContext) -> None:
-        self._table, self.context = table, context
+    def __init__(self, table: str, context: dg.ResolutionContext, place: str) -> None:
+        self._table, self._context, self._place = table, context, place
 
     def with_scope(self, **names: Any) -> "Reader":
         """This reader, with more names that templates may use."""
-        return Reader(self._table, self.context.with_scope(**names))
+        return Reader(self._table, self._context.with_scope(**names), self._place)
 
-    def arguments(self, node: Node, known: Mapping[str, Argument], without: Set[str] = frozenset()) -> dict[str, Any]:
+    def of(self, name: Node) -> "Reader":
+        """This reader, for the table of that name."""
+        return Reader(str(name.plain), self._context.with_scope(name=name.plain), self._place)
+
+    def arguments(self, node: Node, known: Mapping[str, Argument]) -> dict[str, Any]:
         """The arguments in a mapping; refuses unknown ones and a lack of required ones."""
-        self.expect_known(node, known.keys() - without)
+        self.expect_known(node, known)
         for name, argument in known.items():
             if argument.required and name not in node.value:
                 given = ", ".join(map(str, node.value)) or "nothing"
-                raise self.wrong(node, f"lacks {name!r}", f"{name}: {argument.about}", f"add {name!r} beside {given}")
-        return {name: self.read(child, known[name].kind) for name, child in node.value.items() if name not in without}
+                here = replace(node, place=self._place) if node.path[:1] == (DEFAULTS,) else node
+                raise self.wrong(here, f"lacks {name!r}", f"{name}: {argument.about}", f"add {name!r} beside {given}")
+        return {name: self.read(child, known[name].kind) for name, child in node.value.items()}
 
     def expect_known(self, node: Node, known: Iterable[str]) -> None:
         """Refuses something that is no mapping, or a mapping with another key than the known ones."""
@@ -62,6 +76,8 @@ class Reader:
         node = self._rendered(node)
         members = members_of(kind)
         value, choices = node.value, choices_of(members)
+        if T.DataType in members and (isinstance(value, str) or InlineColumn not in members):
+            return self._type(node)
         if choices and (isinstance(value, Mapping) or (isinstance(value, str) and str not in members)):
             return self._chosen(node, choices)
         if isinstance(value, Mapping):
@@ -90,14 +106,16 @@ class Reader:
         if not isinstance(node.value, str) or TEMPLATE not in node.value:
             return node
         try:
-            return node_of(self.context.resolve_value(node.value), None, node.place, node.path)
+            if unknown := sorted(find_undeclared_variables(_JINJA.parse(node.value)) - self._context.scope.keys()):
+                raise NameError(f"there is no {unknown[0]!r}; there are {', '.join(sorted(self._context.scope))}")
+            return node_of(self._context.resolve_value(node.value), None, node.place, node.path)
         except Exception as error:  # whatever a template raises, which runs the author's code
             reason = [line for line in str(error).splitlines() if line.strip()][-1]
             raise self.wrong(
                 node,
                 f"is {node.value!r}, which cannot be filled in",
-                f"Dagster fills in templates: {reason}",
-                "use a name that there is, or define it in a template_vars_module",
+                f"{{{{ … }}}} is a template of Dagster: {reason}",
+                "use a name that there is, or single braces for a part of a path",
             ) from error
 
     def _chosen(self, node: Node, choices: Mapping[str, type[Any]]) -> Any:
@@ -131,6 +149,12 @@ class Reader:
             return made(**arguments)
         except (TypeError, ValueError, dg.DagsterError, CheckError) as error:
             raise self.wrong(node, f"is refused: {error}", "it is as in Python", "correct it") from error
+
+    def _type(self, node: Node) -> T.DataType:
+        try:
+            return data_type(node.plain)
+        except (ValueError, TypeError, AttributeError):
+            raise self.wrong(node, f"is {node.plain!r}", _TYPES, "write one of them") from None
 
     def _duration(self, node: Node) -> timedelta:
         length = duration_of(node.value)

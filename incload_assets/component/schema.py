@@ -11,10 +11,12 @@ from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
 import dagster as dg
+import pyspark.sql.types as T
 
 from incload_assets.component.kinds import Argument, arguments_of, choices_of, members_of, table_arguments
+from incload_assets.component.nodes import DEFAULTS
 from incload_assets.component.reading import TEMPLATE, is_several
-from incload_assets.component.tables import DEFAULTS, NAME, TABLES
+from incload_assets.component.tables import NAME, TABLES
 from incload_assets.platform.durations import PATTERN
 
 _Schema = dict[str, Any]
@@ -47,7 +49,7 @@ def attributes_schema(example: Mapping[str, Any]) -> _Schema:
         "properties": table["properties"] | many,
         "additionalProperties": False,
         "if": {"anyOf": [{"required": [DEFAULTS]}, {"required": [TABLES]}]},
-        "then": {"required": [TABLES], "propertyNames": {"enum": [DEFAULTS, TABLES]}},
+        "then": {"required": [TABLES], "properties": {DEFAULTS: {}, TABLES: {}}, "additionalProperties": False},
         "else": {"required": table["required"]},
         "$defs": schemas.defs,
     }
@@ -93,6 +95,8 @@ class _Schemas:
             return [(_SCALARS[kind], {})]
         if origin is Literal:
             return [("string", {"enum": list(of)})]
+        if kind is T.DataType:
+            return [("string", {}), ("object", {})]
         if kind is timedelta:
             return [("string", {"pattern": f"^{PATTERN}$"})]
         if isinstance(kind, type) and is_dataclass(kind):
@@ -104,7 +108,7 @@ class _Schemas:
         return [("string", {})] if kind in _NAMES else []
 
     def _choice(self, choices: Mapping[str, type[Any]]) -> list[tuple[str, _Schema]]:
-        alone = [name for name, made in choices.items() if not any(one.required for one in arguments_of(made).values())]
+        alone = [name for name, made in choices.items() if not _required(made)]
         branches = [
             {
                 "if": {"properties": {"type": {"const": name}}, "required": ["type"]},
@@ -118,9 +122,13 @@ class _Schemas:
             *([("string", {"enum": alone})] if alone else []),
         ]
 
-    def _reference(self, made: type[Any], **more: _Schema) -> _Schema:
+    def _reference(self, made: Any, **more: _Schema) -> _Schema:
         name = f"{made.__name__}{'InPart' if self._partly else ''}"
         if name not in self.defs:
             self.defs[name] = {}  # a source may have a source
             self.defs[name] = self.mapping(arguments_of(made), **more)
         return {"$ref": f"#/$defs/{name}"}
+
+
+def _required(made: Any) -> list[str]:
+    return [name for name, one in arguments_of(made).items() if one.required]

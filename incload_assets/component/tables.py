@@ -12,19 +12,19 @@ from pyspark.sql import DataFrame
 from incload_assets.assets.incremental import incremental_asset
 from incload_assets.component.inline import InlineContract
 from incload_assets.component.kinds import table_arguments
-from incload_assets.component.nodes import Node, merged
+from incload_assets.component.nodes import DEFAULTS, Node, merged
 from incload_assets.component.reading import Reader
 from incload_assets.platform.errors import DeclarationError
 
-DEFAULTS, TABLES, NAME = "defaults", "tables", "name"
+TABLES, NAME = "tables", "name"
 
 
 def assets_in(attributes: Node, context: dg.ResolutionContext, module: str) -> Iterator[dg.AssetsDefinition]:
     """The assets of the tables in ``attributes``; ``module`` is the name under which messages find the file."""
     if not isinstance(attributes.value, Mapping) or not {DEFAULTS, TABLES} & attributes.value.keys():
-        yield _asset(attributes, Reader("a table", context), module)
+        yield _asset(attributes, Reader("a table", context, attributes.place), module)
         return
-    reader = Reader("tables", context)
+    reader = Reader("tables", context, attributes.place)
     reader.expect_known(attributes, (DEFAULTS, TABLES))
     tables = attributes.value.get(TABLES, replace(attributes, value={}))
     if not isinstance(tables.value, Mapping) or not tables.value:
@@ -44,14 +44,14 @@ def assets_in(attributes: Node, context: dg.ResolutionContext, module: str) -> I
         table = merged(general, replace(own, value={}) if own.value is None else own)
         named = Node(name, own.place, (*own.path, NAME))
         whole = replace(table, value={**table.value, NAME: named}) if isinstance(table.value, Mapping) else table
-        yield _asset(replace(whole, place=own.place, path=own.path), Reader(name, context), module)
+        yield _asset(replace(whole, place=own.place, path=own.path), Reader(name, context, own.place), module)
 
 
 def _asset(node: Node, reader: Reader, module: str) -> dg.AssetsDefinition:
     arguments = table_arguments()
     reader.expect_known(node, arguments)
     if NAME in node.value:
-        reader = Reader(str(node.value[NAME].plain), reader.context).with_scope(name=node.value[NAME].plain)
+        reader = reader.of(node.value[NAME])
     if "source" in node.value:  # first, as templates of others may use it
         reader = reader.with_scope(source=reader.read(node.value["source"], arguments["source"].kind))
     given = reader.arguments(node, arguments)
@@ -81,10 +81,11 @@ def _as_they_are(name: str, description: str | None, module: str) -> Any:
 
 
 def _place(node: Node, problem: str) -> str:
-    """The place of what an error is about: of the first key that it names, or else of the table."""
-    text = problem.partition(": ")[2].replace("source: ", "source.")
+    """The place of what an error is about: of the key that it begins with or names in full, or else of the table."""
+    text = problem.partition(": ")[2].replace("source: ", "source.").replace("its asset key", NAME)
     text = re.sub(r"contract \w+, field (\S+?)[:,]? ", r"contract.columns.\1 ", text)
-    for words in re.findall(r"\w+(?:\.\w+)*", text):
+    text = re.sub(r"contract \w+: Config", "contract", text)
+    for words in re.findall(r"^\w[\w.]*|\w+(?:\.\w+)+", text):
         if (found := node.nearest(words.split("."))) is not node:
             return found.place
     return node.place
