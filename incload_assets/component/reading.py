@@ -27,7 +27,8 @@ from incload_assets.platform.errors import DeclarationError
 TEMPLATE = "{{"
 """The beginning of a template, which Dagster fills in."""
 
-_TYPES = f"types are {', '.join(PLAIN_TYPES)}, decimal(12,2), {{array: string}}, {{map: [string, int]}}, {{struct: {{a: int}}}}"
+_NESTED = "decimal(12,2), {array: string}, {map: [string, int]}, {struct: {city: string}}"
+_TYPES = f"types are {', '.join(PLAIN_TYPES)}, {_NESTED}"
 _JINJA = Environment()  # only parses: Dagster renders
 
 
@@ -106,7 +107,8 @@ class Reader:
         if not isinstance(node.value, str) or TEMPLATE not in node.value:
             return node
         try:
-            if unknown := sorted(find_undeclared_variables(_JINJA.parse(node.value)) - self._context.scope.keys()):
+            names = find_undeclared_variables(_JINJA.parse(node.value))
+            if unknown := sorted(names - self._context.scope.keys() - _JINJA.globals.keys()):  # it would be left out
                 raise NameError(f"there is no {unknown[0]!r}; there are {', '.join(sorted(self._context.scope))}")
             return node_of(self._context.resolve_value(node.value), None, node.place, node.path)
         except Exception as error:  # whatever a template raises, which runs the author's code

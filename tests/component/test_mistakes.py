@@ -85,7 +85,7 @@ MISTAKES = {
     ),
     "braces of a template in a path": Mistake(
         "\"{landing}/payments/{window:%Y-%m-%d}.csv\"", "\"{{landing}}/payments/{window:%Y-%m-%d}.csv\" # here",
-        r"source\.path is .*cannot be filled in\. Rule: .*'landing' not found in scope, available scope is: env, dg",
+        r"source\.path is .*cannot be filled in\. Rule: .*there is no 'landing'; there are .*datetime, dg, env, name",
     ),
     "unknown key of a column": Mistake(
         "        checks:", "        nulable: true # here\n        checks:",
@@ -93,11 +93,11 @@ MISTAKES = {
         r"description\. Remedy: write 'nullable'", seen=True,
     ),
     "unknown type of a column": Mistake(
-        "day: date", "day: day # here", r"contract\.columns\.day .*'day' is no type; types are string, .*bigint",
+        "day: date", "day: day # here", r"contract\.columns\.day is 'day'\. Rule: types are string, .*bigint",
     ),
     "unknown type of a column with more": Mistake(
-        "      amount:\n        type: decimal(12,2)", "      amount: # here\n        type: decimal",
-        r"contract\.columns\.amount is refused: 'decimal' is no type; types are .*decimal\(12,2\)",
+        "        type: decimal(12,2)", "        type: decimal # here",
+        r"contract\.columns\.amount\.type is 'decimal'\. Rule: types are .*decimal\(12,2\)",
     ),
     "unknown check": Mistake(
         "          ge: 0", "          least: 0 # here",
@@ -189,7 +189,7 @@ MISTAKES = {
         "name: payments", "name: my-payments # here", r"its asset key has the part 'my-payments'",
     ),
     "owner that is none": Mistake(
-        "  write:\n", "  owners: [nobody] # here\n  write:\n", r"Dagster refuses its declaration: .*nobody",
+        "  write:\n", "  owners: [nobody]\n  write:\n", r"Dagster refuses its declaration: .*nobody",
     ),
     "subject that is no column": Mistake(
         "  write:\n", "  subject: {kind: customer, by: customer} # here\n  write:\n",
@@ -197,7 +197,7 @@ MISTAKES = {
     ),
     "attribute beside tables": Mistake(
         "  tables:\n", "  criticality: high # here\n  tables:\n",
-        r"criticality is unknown\. Rule: the keys here are defaults, tables", text=MANY,
+        r"criticality is unknown\. Rule: the keys here are defaults, tables", seen=True, text=MANY,
     ),
     "defaults without tables": Mistake(
         MANY[MANY.index("  tables:\n") :], "  tables: # here\n",
