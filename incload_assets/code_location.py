@@ -11,6 +11,7 @@ from incload_assets.assets.incremental import table_of
 from incload_assets.automation import orphaned_runs, source_sensor
 from incload_assets.checks import LIGHT_CHECKS, TABLE_CHECKS, check_names, checks_for
 from incload_assets.checks.reconciliation_schedules import reconciliation_schedules
+from incload_assets.component.incremental_table import wrapping
 from incload_assets.declaration.table import Table
 from incload_assets.erasure.erase_job import erase_job
 from incload_assets.load.undo_plan import LAST
@@ -146,7 +147,8 @@ def project_definitions(
     Example:
         ``defs = project_definitions(__file__)``
     """
-    found = dg.load_from_defs_folder(path_within_project=Path(file).parent)
+    with wrapping():
+        found = dg.load_from_defs_folder(path_within_project=Path(file).parent)
     assets = {id(each): each for each in found.assets or ()}.values()  # a module may import the table of another
     tables = [each for each in assets if isinstance(each, dg.AssetsDefinition) and not _in_package(each, leave_out)]
     return dg.Definitions.merge(

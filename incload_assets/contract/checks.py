@@ -39,7 +39,7 @@ def compile_check(name: str, statistics: Mapping[str, Any], data_type: T.DataTyp
     if builder is None:
         raise Uncompilable(
             "it cannot be compiled to a column expression, which is needed to find the rows that fail",
-            f"use the built-in checks ({', '.join(_NAMES)}), or compute a boolean column in the table's function "
+            f"use the built-in checks ({', '.join(CHECKS)}), or compute a boolean column in the table's function "
             "and declare it with eq=True",
         )
     allowed = _COMPARABLE
@@ -69,10 +69,11 @@ def _settled(value: Any) -> Any:
 _COMPARABLE: tuple[type[T.DataType], ...] = (*INTEGERS, *FLOATING, T.DecimalType, T.DateType, T.TimestampType)
 _EQUALITY = ("equal_to", "not_equal_to")
 _MEMBERSHIP = ("isin", "notin")
-_NAMES = (
+CHECKS = (
     "eq", "ne", "gt", "ge", "lt", "le", "in_range", "isin", "notin",
     "str_matches", "str_contains", "str_startswith", "str_endswith", "str_length",
 )  # fmt: skip
+"""The built-in checks, by their names as arguments of ``pa.Field``."""
 _Built = tuple[str, Callable[[Column], Column]]
 
 

@@ -153,13 +153,15 @@ def plain_type(kind: T.DataType) -> Any:
     return kind.simpleString()
 
 
-_PLAIN: dict[str, T.DataType] = {
-    kind.simpleString(): kind
+PLAIN_TYPES: dict[str, T.DataType] = {
+    name: kind
     for kind in (
         T.StringType(), T.BinaryType(), T.BooleanType(), T.ByteType(), T.ShortType(), T.IntegerType(), T.LongType(),
         T.FloatType(), T.DoubleType(), T.DateType(), T.TimestampType(), T.TimestampNTZType(),
     )
+    for name in (kind.simpleString(), kind.typeName())
 }  # fmt: skip
+"""The types that need no arguments, by each of their names in Spark."""
 
 
 def data_type(plain: Any) -> T.DataType:
@@ -168,8 +170,8 @@ def data_type(plain: Any) -> T.DataType:
         if plain.startswith("decimal(") and plain.endswith(")"):
             precision, _, scale = plain[len("decimal(") : -1].partition(",")
             return T.DecimalType(int(precision), int(scale))
-        if plain in _PLAIN:
-            return _PLAIN[plain]
+        if plain in PLAIN_TYPES:
+            return PLAIN_TYPES[plain]
     elif isinstance(plain, dict) and len(plain) == 1:
         [(name, inner)] = plain.items()
         if name == "array":

@@ -4,15 +4,15 @@ A pause is an entry of the audit, and so is its end: who paused what and why is 
 so. The pause of a claim has a holder, and stands beside that of a person. Silences are kept in the same way.
 """
 
-import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from json import loads
 from threading import Lock
 
 from deltalake import DeltaTable
 
 from incload_assets.declaration.window import now
+from incload_assets.platform.durations import duration_of
 from incload_assets.platform.errors import IncrementalLoadError, TablePaused
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.lake_rows import rows_where
@@ -21,10 +21,8 @@ from incload_assets.progress.audit import DAMAGED, Action, AuditEntry, audit_uri
 _VERBS = {"pause": "paused", "silence": "silenced"}
 _ENDS = {"resume": "pause", "unsilence": "silence"}
 """Actions that end what another action of the audit began."""
-_UNITS = {"min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 UNTIL, HOLDER = "until", "holder"
 """Names of details of the audit's entries."""
-_DURATION = re.compile(r"(\d+)\s*(min|h|d|w)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,8 +149,8 @@ def parse_since(text: str, at: datetime) -> datetime:
 
 def _instant(text: str, at: datetime, sign: int, example: str) -> datetime:
     try:
-        if (found := _DURATION.fullmatch(text.strip())) is not None:
-            return at + sign * timedelta(**{_UNITS[found[2]]: int(found[1])})
+        if (length := duration_of(text)) is not None:
+            return at + sign * length
         instant = datetime.fromisoformat(text.strip())
     except (ValueError, OverflowError):
         raise IncrementalLoadError(

@@ -1,0 +1,1 @@
+"""Tables declared in YAML: the Dagster component ``incload_assets.IncrementalTable``."""
