@@ -2,6 +2,7 @@
 
 import hashlib
 import inspect
+import logging
 from collections.abc import Collection
 from dataclasses import replace
 
@@ -16,7 +17,7 @@ from incload_assets.declaration.rules import check_columns, check_retention
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.subject import check_subject, refuse_encrypted
 from incload_assets.declaration.table import Declaration, RowFunction, Table
-from incload_assets.declaration.window_rules import sampled_windows, time_windows
+from incload_assets.declaration.window_rules import sampled_windows, time_windows, too_many_windows
 from incload_assets.declaration.write import Write
 from incload_assets.platform.settings import current_settings
 
@@ -26,6 +27,8 @@ def declare(declaration: Declaration) -> Table:
     table_name, source = declaration.name, declaration.source
     changes, write = declaration.changes, declaration.write
     partitions_def = time_windows(table_name, declaration.partitions_def)
+    if (advice := too_many_windows(partitions_def)) is not None:
+        logging.getLogger("incload").warning("%s: %s", table_name, advice)
     check_eras(table_name, declaration.former_partitions, partitions_def, source, whole=write.supersedes)
     check_types(table_name, "", declaration)
     for name in ("changes", "write", "quarantine", "freshness", "slo", "evolution", "subject"):

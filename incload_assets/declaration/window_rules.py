@@ -17,6 +17,8 @@ from incload_assets.platform.dagster_private import CheckError
 from incload_assets.platform.errors import DeclarationError
 from incload_assets.platform.sql import quoted
 
+MANY = 20_000
+"""The number of windows above which a definition is better coarser, or begins later."""
 _BEFORE, _AFTER = 2, 5
 """Number of sampled windows before and after each such instant."""
 
@@ -37,6 +39,17 @@ def time_windows(table_name: str, partitions_def: dg.PartitionsDefinition) -> dg
             remedy="write a later end_date, or none",
         )
     return partitions_def
+
+
+def too_many_windows(partitions_def: dg.TimeWindowPartitionsDefinition) -> str | None:
+    """Advice about a definition that has more than :data:`MANY` windows by now; None if it has fewer."""
+    if (count := partitions_def.get_num_partitions()) <= MANY:
+        return None
+    return (
+        f"it has {count:,} partitions since {partitions_def.start:%Y-%m-%d}, more than {MANY:,}, and Dagster's pages "
+        "and each look of its sensor go through all of them. Remedy: coarser partitions (if it is loaded already, with "
+        "former_partitions), or a later start"
+    )
 
 
 def sampled_windows(table_name: str, partitions_def: dg.TimeWindowPartitionsDefinition) -> list[Window]:

@@ -10,6 +10,7 @@ from statistics import median
 import dagster as dg
 
 from incload_assets.declaration.table import Table
+from incload_assets.declaration.window_rules import too_many_windows
 from incload_assets.platform import wording
 from incload_assets.platform.lake import Lake, bytes_of, data_files
 from incload_assets.platform.wording import several
@@ -47,14 +48,14 @@ class Load:
 
 def advice_for(instance: dg.DagsterInstance, table: Table, lake: Lake) -> str | None:
     """Advice from the table's materializations and its Delta log, without Spark; None if there is nothing to advise."""
+    advice = [too_many_windows(table.partitions_def)]
     delta = lake.delta(lake.table_uri(table.key.path))
     rows = None if delta is None else rows_of(delta)
-    if delta is None or rows is None:
-        return None
-    loads, in_full = _recent(instance, table), isinstance(table.write, FullReload | Snapshot)
-    advice = [advise_interval(loads, table.interval)]
-    if in_full or _foldable(table):
-        advice.append(advise([load.cost for load in loads], rows, bytes_of(data_files(delta)), in_full=in_full))
+    if delta is not None and rows is not None:
+        loads, in_full = _recent(instance, table), isinstance(table.write, FullReload | Snapshot)
+        advice.append(advise_interval(loads, table.interval))
+        if in_full or _foldable(table):
+            advice.append(advise([load.cost for load in loads], rows, bytes_of(data_files(delta)), in_full=in_full))
     return "; ".join(filter(None, advice)) or None
 
 

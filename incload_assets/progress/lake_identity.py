@@ -61,12 +61,13 @@ def expect_known_lake(instance: dg.DagsterInstance, table: Table, lake: Lake) ->
 
 
 def adopt_lake(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake) -> dict[str, KnownLake | None]:
-    """Remembers the lake, and makes it this environment's; returns what was remembered of tables if it differs."""
+    """Remembers the lake, and makes it this environment's; returns what was remembered of tables, if that changes."""
+    is_another_ones = lake.not_own() is not None
     lake.take_over()
     identity = lake.identity()
     assert identity is not None
     now = KnownLake(identity, lake.root)
-    changed = [(table, known) for table in tables if (known := known_lake(instance, table)) != now]
+    changed = [(table, known) for table in tables if (known := known_lake(instance, table)) != now or is_another_ones]
     _remember(instance, [table for table, _ in changed], now)
     return {table.name: known for table, known in changed}
 

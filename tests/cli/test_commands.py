@@ -263,8 +263,7 @@ def test_a_compacted_partition_is_replaced_only_by_choice_and_a_log_that_cannot_
     assert "payments 2026-01-01: its log was compacted on" in refused.stdout
     replacing = ("load", "payments", "-p", "2026-01-01", "--rewrite-compacted")
     assert (
-        "Remedy: see what it would remove at a terminal; a script adds --yes"
-        in clone.incload(*replacing, **PLAIN).stderr
+        "Remedy: see what it would do at a terminal; a script adds --yes" in clone.incload(*replacing, **PLAIN).stderr
     )
     code, replaced = clone.at_terminal("payments", *replacing, **PLAIN)
     assert (

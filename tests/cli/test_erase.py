@@ -55,7 +55,7 @@ def test_a_payer_is_erased_with_a_proof_in_the_audit_and_a_load_does_not_bring_t
     assert (not_asked.returncode, not_asked.stderr) == (
         1,
         "Error: incload erase asks before it goes on, and its input is no terminal. Rule: what cannot be taken back is "
-        "confirmed by a person first; nothing was changed. Remedy: see what it would remove at a terminal; a script "
+        "confirmed by a person first; nothing was changed. Remedy: see what it would do at a terminal; a script "
         "adds --yes.\n",
     )
     assert mistyped[0] == 1 and "what was typed is not the identifier of the payer" in mistyped[1]

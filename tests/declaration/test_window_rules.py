@@ -18,6 +18,18 @@ def windows(cron: str, start: str, fmt: str) -> dg.TimeWindowPartitionsDefinitio
     return dg.TimeWindowPartitionsDefinition(cron_schedule=cron, start=start, fmt=fmt, **BERLIN)
 
 
+def test_more_windows_than_dagster_bears_well_are_told_once_with_the_remedy(caplog: pytest.LogCaptureFixture) -> None:
+    hours = dg.HourlyPartitionsDefinition("2020-01-01-00:00", end_date="2022-04-13-08:00")
+    declared(partitions_def=hours)
+    assert caplog.messages == []
+    declared(partitions_def=dg.HourlyPartitionsDefinition("2020-01-01-00:00", end_date="2022-04-13-09:00"))
+    assert caplog.messages == [
+        "items: it has 20,001 partitions since 2020-01-01, more than 20,000, and Dagster's pages and each look of its "
+        "sensor go through all of them. Remedy: coarser partitions (if it is loaded already, with former_partitions), "
+        "or a later start"
+    ]
+
+
 @pytest.mark.parametrize(
     ("partitions_def", "says"),
     [

@@ -12,6 +12,10 @@ CONFIRMED = (
 ERASED = "tests/erasure/test_erase.py::test_the_job_of_the_ui_erases_only_after_its_confirmation"
 UNREADABLE = "tests/platform/test_unreadable.py::test_"
 DAMAGED = "tests/cli/test_damaged_tables.py::test_"
+ENVIRONMENTS = (
+    "tests/progress/test_lake_identity.py::"
+    "test_a_lake_is_written_by_the_environment_that_made_it_until_another_one_adopts_it"
+)
 AUDIT = "tests/progress/test_audit.py::test_"
 
 MUTANTS_OF_CARE = [
@@ -24,6 +28,19 @@ MUTANTS_OF_CARE = [
     Mutant("care: a copied lake is not loaded", CONVERGENCE, "assets.run:materialize",
            "expect_known_lake(context.instance, table, context.resources.lake)", "pass",
            (f"{DOCTOR}a_copied_lake_is_told_and_no_run_writes_to_it",)),
+    Mutant("care: a run does not write to another environment's lake", CONVERGENCE,
+           "progress.lake_identity:expect_known_lake", "lake.expect_own(table.name)", "pass", (ENVIRONMENTS,)),
+    Mutant("care: whoever works on a table writes to no other environment's lake", CONVERGENCE,
+           "change_log.context:LoadContext.__post_init__", "self.lake.expect_own(self.table.name)", "pass",
+           (ENVIRONMENTS,)),
+    Mutant("care: nothing small is written to another environment's lake", CONVERGENCE, "platform.lake:Lake.append",
+           'self.expect_own(uri.removeprefix(f"{self.root}/"))', "pass", (ENVIRONMENTS,)),
+    Mutant("care: no lake is made in another environment's lake", CONVERGENCE, "platform.lake:Lake.not_own",
+           "if self.environment and (owner := Lake(around).owner()) is not None:", "if False:", (ENVIRONMENTS,)),
+    Mutant("care: many partitions are confirmed first", EXPLAIN, "cli.support.loads:ask_if_many",
+           "if len(keys) <= MANY:", "if True:",
+           ("tests/cli/test_many_partitions.py::"
+            "test_without_a_terminal_it_is_refused_and_yes_says_that_it_is_meant",)),
     Mutant("care: a person confirms what cannot be taken back", EXPLAIN, "progress.confirmed:expect_confirmed",
            "if confirm != wanted:", "if False:", (CONFIRMED, ERASED)),
     Mutant("care: a launch by hand is no schedule's", EXPLAIN, "progress.confirmed:is_by_hand",

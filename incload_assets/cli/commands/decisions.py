@@ -7,7 +7,7 @@ import typer
 
 from incload_assets.change_log.decisions import Decision
 from incload_assets.cli.support import screen
-from incload_assets.cli.support.loads import replay_partitions
+from incload_assets.cli.support.loads import ask_if_many, replay_partitions
 from incload_assets.cli.support.options import TableName, Yes, confirm
 from incload_assets.cli.support.partition_keys import chosen
 from incload_assets.cli.support.project import open_project
@@ -27,6 +27,7 @@ def accept(
     partitions: Annotated[str | None, _PARTITIONS] = None,
     reason: Annotated[str, _REASON] = "",
     undo: Annotated[int | None, _UNDO] = None,
+    yes: Yes = False,
 ) -> None:
     """Accept rejected rows although they break checks of the contract, and bring them into the table.
 
@@ -41,7 +42,7 @@ def accept(
 
     Example: `incload accept orders --reason "amount:" --because "a refund, as an exception"`
     """
-    _decide(ctx, "accept", table, because, partitions, reason, undo, yes=True)
+    _decide(ctx, "accept", table, because, partitions, reason, undo, yes=yes)
 
 
 def discard(
@@ -92,6 +93,9 @@ def _decide(
 
                 def ask(found: Sequence[Decision]) -> None:
                     keys = sorted({one.window for one in found})
+                    if kind == "accept":
+                        ask_if_many(project, wanted, keys, "replay", yes=yes, console=console)
+                        return
                     rows = f"{several(len(found), 'rejected row')} of {several(len(keys), 'partition')} ({some(keys)})"
                     line = f"{wanted.name}: {rows} will no longer be open, without a correction"
                     confirm(
@@ -105,7 +109,7 @@ def _decide(
             entry = decided
             screen.say(_undoable(wanted.name, kind, f"{kind}ed {several(count, 'row')}", entry.number))
         if kind == "accept":
-            replay_partitions(project, wanted, entry.partitions, because)
+            replay_partitions(project, wanted, entry.partitions, because, yes=True)
 
 
 def _undoable(name: str, kind: str, done: str, number: int) -> str:

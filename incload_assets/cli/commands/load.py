@@ -54,8 +54,8 @@ def load(
 
     One run loads up to 32 (`max_partitions_per_run`), each checkpointed by itself. One that fails does not stop the
     others; the exit code is 1 then, and also if a run fails after its partitions were loaded. A partition that is
-    loaded already is checked, and written only where it is wrong. A table whose loads are paused is not loaded. The
-    load is recorded in the audit.
+    loaded already is checked, and written only where it is wrong. A table whose loads are paused is not loaded. Before
+    more than 500 partitions it asks, with the time that they may take. The load is recorded in the audit.
 
     - **Writes:** the table and its log in the lake. The source is only read.
     - **Spark:** started if it is not up.
@@ -83,7 +83,7 @@ def load(
         if rewrite_compacted:
             command, replaced = "incload load --rewrite-compacted", lambda: _replaced(project, wanted, keys)
             confirm(command, wanted.name, "the table's name", replaced, yes=yes)
-        loads = run_loads(project, wanted, keys, Request(rewrite_compacted=rewrite_compacted))
+        loads = run_loads(project, wanted, keys, Request(rewrite_compacted=rewrite_compacted), yes=yes)
     _report(loads, wanted, len(keys))
 
 

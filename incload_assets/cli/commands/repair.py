@@ -9,7 +9,7 @@ from incload_assets.change_log.decisions import decided_at
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.cli.support import screen
 from incload_assets.cli.support.loads import replay_partitions, run_loads
-from incload_assets.cli.support.options import TableName
+from incload_assets.cli.support.options import TableName, Yes
 from incload_assets.cli.support.partition_keys import chosen
 from incload_assets.cli.support.project import open_project
 from incload_assets.load.fill import refuse_unfillable, windows_to_fill
@@ -36,6 +36,7 @@ def undo(
     ] = None,
     because: Annotated[str, _BECAUSE] = "",
     only_plan: Annotated[bool, typer.Option("--plan", help="Only say what would be undone.")] = False,
+    yes: Yes = False,
 ) -> None:
     """Return partitions to what they held before a load, and hold them.
 
@@ -68,7 +69,7 @@ def undo(
             if closed:
                 screen.complain(str(wanted.is_closed(closed)))
             chosen_keys = [plan.window for plan in plans if plan.window not in wanted.closed]
-            if chosen_keys and run_loads(project, wanted, chosen_keys, request).failed:
+            if chosen_keys and run_loads(project, wanted, chosen_keys, request, yes=yes).failed:
                 raise typer.Exit(1)
     if any(plan.refused for plan in plans):
         raise typer.Exit(1)
@@ -87,6 +88,7 @@ def release(
     table: TableName,
     partitions: Annotated[str, _PARTITIONS],
     because: Annotated[str, _BECAUSE] = "",
+    yes: Yes = False,
 ) -> None:
     """Load partitions that are held after an undo from their source as it is.
 
@@ -98,7 +100,8 @@ def release(
     """
     with open_project(verbose=ctx.obj) as project:
         wanted = project.table(table)
-        if run_loads(project, wanted, chosen(wanted, partitions), Request(action="release", because=because)).failed:
+        request = Request(action="release", because=because)
+        if run_loads(project, wanted, chosen(wanted, partitions), request, yes=yes).failed:
             raise typer.Exit(1)
 
 
@@ -110,6 +113,7 @@ def replay(
         typer.Option("--partitions", "-p", help="Partition keys and ranges; default: all with rejected rows."),
     ] = None,
     because: Annotated[str, typer.Option("--because", help="Why, for the audit.")] = "",
+    yes: Yes = False,
 ) -> None:
     """Validate rejected rows again by the present contract, without reading the source.
 
@@ -132,7 +136,7 @@ def replay(
         if not keys:
             screen.say(f"{wanted.name}: no rejected rows.")
             return
-        replay_partitions(project, wanted, keys, because)
+        replay_partitions(project, wanted, keys, because, yes=yes)
 
 
 def fill(
@@ -143,6 +147,7 @@ def fill(
         typer.Option("--partitions", "-p", help="Partition keys and ranges; default: all with rescued values."),
     ] = None,
     because: Annotated[str, typer.Option("--because", help="Why; kept in the audit.")] = "",
+    yes: Yes = False,
 ) -> None:
     """Fill columns that the contract declares now from fields that the log rescued before.
 
@@ -170,5 +175,5 @@ def fill(
         have = "has" if len(keys) == 1 else "have"
         rest = f"{others} have none to fill" if others != 1 else "1 has none to fill"
         screen.say(f"{wanted.name}: {several(len(keys), 'partition')} {have} rescued values of {names}; {rest}")
-        if run_loads(project, wanted, keys, Request(action="fill", because=because)).failed:
+        if run_loads(project, wanted, keys, Request(action="fill", because=because), yes=yes).failed:
             raise typer.Exit(1)

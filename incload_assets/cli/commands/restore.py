@@ -103,10 +103,12 @@ def doctor(
     These are Dagster's partitions, the logs' records and the tables' commits. Each disagreement is one line with its
     remedy, and the exit code is 1 if there is one. So is a table or log that cannot be read. No source is asked.
 
-    Loads into a lake that was copied, moved or swapped are refused until `--adopt-lake` says that this lake is to go
-    on. Dagster's checkpoints are then taken to be of this lake; what they contradict is told afterwards.
+    Loads into a lake that was copied, moved or swapped, or is another environment's, are refused until `--adopt-lake`
+    says that this lake is to go on here. Dagster's checkpoints are then taken to be of this lake; what they contradict
+    is told afterwards.
 
-    - **Writes:** nothing; with `--adopt-lake` the lake's identity to Dagster's instance, and an entry in the audit.
+    - **Writes:** nothing; with `--adopt-lake` the lake's identity to Dagster's instance, the environment to the
+      lake, and an entry in the audit.
     - **Spark:** not started.
     - **Dagster's instance:** needed.
 

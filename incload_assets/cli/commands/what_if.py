@@ -11,7 +11,7 @@ from rich.progress import Progress, TaskID
 
 from incload_assets.cli.support import screen
 from incload_assets.cli.support.loads import run_loads
-from incload_assets.cli.support.options import AsJson, TableName
+from incload_assets.cli.support.options import AsJson, TableName, Yes
 from incload_assets.cli.support.partition_keys import chosen
 from incload_assets.cli.support.project import Project, open_project
 from incload_assets.declaration.table import Table
@@ -128,6 +128,7 @@ def shadow(
             "--promote", help="Then load the partitions that other code validated, compare again, remove the shadow."
         ),
     ] = False,
+    yes: Yes = False,
 ) -> None:
     """Fold a table's log by the code of this folder into a second table, and compare them.
 
@@ -154,15 +155,15 @@ def shadow(
                 found = shadows.shadow(load)
             for line in found.lines(wanted.name):
                 console.print(line, markup=False)
-        equal = _promoted(project, wanted, found) if promote else found.comparison.equal
+        equal = _promoted(project, wanted, found, yes=yes) if promote else found.comparison.equal
     if not equal:
         raise typer.Exit(2)
 
 
-def _promoted(project: Project, table: Table, made: shadows.Shadow) -> bool:
+def _promoted(project: Project, table: Table, made: shadows.Shadow, *, yes: bool) -> bool:
     """True if table and shadow are equal after loads by this code; the shadow is then removed."""
     keys = list(made.validated)
-    if run_loads(project, table, keys).failed:
+    if run_loads(project, table, keys, yes=yes).failed:
         raise typer.Exit(1)
     with screen.apart(verbose=project.verbose), project.load(table) as load:
         if equal := shadows.compare_again(load, made).equal:

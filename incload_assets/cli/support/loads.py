@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import partial
+from statistics import median
 
 import typer
 from rich.console import Console
@@ -12,15 +13,21 @@ from rich.table import Table as Grid
 
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.cli.support import screen
+from incload_assets.cli.support.options import confirm
 from incload_assets.cli.support.partition_keys import shown, stretches
 from incload_assets.cli.support.project import Project
 from incload_assets.cli.support.runs import COUNTS, Outcome, free_from_killed_runs, load_partitions
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import known_windows, now
+from incload_assets.history.loads_table import LoadsTable
 from incload_assets.load.pending import pending_windows
 from incload_assets.platform.progress import shown_by
-from incload_assets.platform.wording import several
+from incload_assets.platform.wording import length, several
 from incload_assets.progress.request import A_LOAD, Request
+
+MANY = 500
+"""The number of partitions up to which nobody is asked."""
+_LAST_LOADS = 100
 
 
 class Loads:
@@ -98,8 +105,12 @@ class Loads:
         self.console.print(f"[green]✓[/] {name}  [dim]{outcome.seconds:.1f} s[/]  {counts or 'nothing to do'}{held}")
 
 
-def run_loads(project: Project, table: Table, keys: Sequence[str], request: Request = A_LOAD) -> Loads:
-    """Loads partitions of a table, oldest first, with a progress bar and a line per load."""
+def run_loads(project: Project, table: Table, keys: Sequence[str], request: Request = A_LOAD, *, yes: bool) -> Loads:
+    """Loads partitions of a table, oldest first, with a progress bar and a line per load.
+
+    A person is asked first if they are many, unless ``yes`` says that it is meant.
+    """
+    ask_if_many(project, table, keys, request.action, yes=yes)
     free_from_killed_runs(project)
     with screen.apart(verbose=project.verbose) as console, screen.progress_bar(console) as progress:
         loads = Loads(project, console, progress, len(keys), request)
@@ -107,15 +118,50 @@ def run_loads(project: Project, table: Table, keys: Sequence[str], request: Requ
     return loads
 
 
-def replay_partitions(project: Project, table: Table, keys: Sequence[str], because: str) -> None:
+def ask_if_many(
+    project: Project, table: Table, keys: Sequence[str], action: str, *, yes: bool, console: Console | None = None
+) -> None:
+    """Has a person confirm that more than :data:`MANY` partitions are meant, with the time that they may take.
+
+    Raises:
+        IncrementalLoadError: It was not confirmed, or there is no terminal to ask at.
+    """
+    if len(keys) <= MANY:
+        return
+    what = f"{table.name}: {action} of {several(len(keys), 'partition')} (from {keys[0]} to {keys[-1]})"
+    confirm(
+        what,
+        "yes",
+        "yes",
+        lambda: [f"{what}{_estimate(project, table, len(keys))}"],
+        yes=yes,
+        console=console,
+        rule=f"more than {MANY} partitions at once are confirmed by a person first; nothing was loaded",
+        asks="To go on",
+    )
+
+
+def _estimate(project: Project, table: Table, count: int) -> str:
+    """How long loads of partitions may take, from the last ones in ``_loads``; empty if there are none."""
+    found = LoadsTable(project.lake).columns(["ended_at", "seconds"], tables=[table.name])
+    took = found.sort_by([("ended_at", "descending")])["seconds"].to_pylist()[:_LAST_LOADS]
+    if not took:
+        return "; how long they take is not known, as there was no load yet"
+    seconds = median(took)
+    return f"; about {length(seconds * count)}, as one took {length(seconds)} (median of {several(len(took), 'load')})"
+
+
+def replay_partitions(project: Project, table: Table, keys: Sequence[str], because: str, *, yes: bool) -> None:
     """Replays partitions, oldest first, and says how many rejected rows pass; exits with code 1 if a replay failed."""
     ordered = [window.key for window in known_windows(table.partitions_def, list(keys))]
+    request = Request(action="replay", because=because)
+    ask_if_many(project, table, ordered, request.action, yes=yes)
 
     def rejected() -> int:
         return sum(one.rejected for one in ChangeLog(table, project.lake).records(only=ordered).values())
 
-    before, request = rejected(), Request(action="replay", because=because)
-    failed = len(run_loads(project, table, ordered, request).failed)
+    before = rejected()
+    failed = len(run_loads(project, table, ordered, request, yes=True).failed)
     after = rejected()
     validated = f"{table.name}: validated {several(before, 'rejected row')} again; "
     screen.say(validated + (f"{before - after} pass, " if before >= after else "") + f"{after} stay rejected.")

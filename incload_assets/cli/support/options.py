@@ -20,16 +20,26 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; for scripts.")]
 
 
 def confirm(
-    command: str, word: str, what: str, gone: Callable[[], Iterable[str]], *, yes: bool, console: Console | None = None
+    command: str,
+    word: str,
+    what: str,
+    shows: Callable[[], Iterable[str]],
+    *,
+    yes: bool,
+    console: Console | None = None,
+    rule: str = RULE,
+    asks: str = "This cannot be taken back. To go on",
 ) -> None:
-    """Shows what a command is about to remove for good, and has the person type a word before it goes on.
+    """Shows what a command is about to do, for example to remove for good, and has a person type a word to go on.
 
     Args:
         word: What has to be typed; never shown, as it may be personal.
         what: What the word is, for people: ``the table's name``.
-        gone: Finds out what will be gone, line by line; with no line there is nothing to ask.
+        shows: Finds out what will be done, line by line; with no line there is nothing to ask.
         yes: Whether not to ask.
         console: Where to ask; by default on standard output.
+        rule: Why it is asked.
+        asks: The beginning of the question.
 
     Raises:
         IncrementalLoadError: There is no terminal to ask at, or something else was typed.
@@ -39,17 +49,17 @@ def confirm(
     if not sys.stdin.isatty():
         raise IncrementalLoadError(
             f"{command} asks before it goes on, and its input is no terminal",
-            rule=RULE,
-            remedy="see what it would remove at a terminal; a script adds --yes",
+            rule=rule,
+            remedy="see what it would do at a terminal; a script adds --yes",
         )
-    if not (lines := [*gone()]):
+    if not (lines := [*shows()]):
         return
     shown, typed = console or Console(soft_wrap=True, highlight=False), ""
     for line in lines:
         shown.print(line, markup=False)
     with suppress(EOFError):
-        typed = shown.input(f"This cannot be taken back. To go on, type {what}: ", markup=False)
+        typed = shown.input(f"{asks}, type {what}: ", markup=False)
     if typed.strip() != word:
         raise IncrementalLoadError(
-            f"{command}: what was typed is not {what}", rule=RULE, remedy="repeat the command if it is meant"
+            f"{command}: what was typed is not {what}", rule=rule, remedy="repeat the command if it is meant"
         )
