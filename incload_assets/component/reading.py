@@ -77,6 +77,8 @@ class Reader:
         node = self._rendered(node)
         members = members_of(kind)
         value, choices = node.value, choices_of(members)
+        if node.is_made:
+            return self._checked(node, kind)
         if T.DataType in members and (isinstance(value, str) or InlineColumn not in members):
             return self._type(node)
         if choices and (isinstance(value, Mapping) or (isinstance(value, str) and str not in members)):
@@ -86,7 +88,7 @@ class Reader:
         several = next((one for one in members if is_several(one)), None)
         if several is not None and (isinstance(value, tuple) or (isinstance(value, str) and str not in members)):
             items = [self.read(one, get_args(several)[0]) for one in (value if isinstance(value, tuple) else [node])]
-            return set(items) if get_origin(several) is set else tuple(items)
+            return set(items) if get_origin(several) is set else items
         if isinstance(value, str):
             if timedelta in members:
                 return self._duration(node)
@@ -197,7 +199,7 @@ class Reader:
         node = self._rendered(node)
         if isinstance(node.value, Mapping):
             return {key: self._plain(child) for key, child in node.value.items()}
-        return [self._plain(child) for child in node.value] if isinstance(node.value, tuple) else node.value
+        return [self._plain(child) for child in node.value] if type(node.value) is tuple else node.value
 
 
 def is_several(kind: Any) -> bool:
