@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass, replace
 from datetime import timedelta
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any, get_args, get_origin
 
 import dagster as dg
@@ -52,15 +53,20 @@ class Reader:
         """This reader, for the table of that name."""
         return Reader(str(name.plain), self._context.with_scope(name=name.plain), self._place)
 
-    def arguments(self, node: Node, known: Mapping[str, Argument]) -> dict[str, Any]:
-        """The arguments in a mapping; refuses unknown ones and a lack of required ones."""
+    def arguments(
+        self, node: Node, known: Mapping[str, Argument], read: Mapping[str, Any] = MappingProxyType({})
+    ) -> dict[str, Any]:
+        """The arguments in a mapping, some read already; refuses unknown ones and a lack of required ones."""
         self.expect_known(node, known)
         for name, argument in known.items():
             if argument.required and name not in node.value:
                 given = ", ".join(map(str, node.value)) or "nothing"
                 here = replace(node, place=self._place) if node.path[:1] == (DEFAULTS,) else node
                 raise self.wrong(here, f"lacks {name!r}", f"{name}: {argument.about}", f"add {name!r} beside {given}")
-        return {name: self.read(child, known[name].kind) for name, child in node.value.items()}
+        return {
+            name: read[name] if name in read else self.read(child, known[name].kind)
+            for name, child in node.value.items()
+        }
 
     def expect_known(self, node: Node, known: Iterable[str]) -> None:
         """Refuses something that is no mapping, or a mapping with another key than the known ones."""

@@ -38,6 +38,7 @@ from incload_assets.assets import (
     Subject,
     incremental_asset,
 )
+from incload_assets.component.tables import _unchanged
 
 DAYS = dg.DailyPartitionsDefinition("2026-01-01")
 KEYED = Changes(keys=["id"], sequence_by=["seq"])
@@ -173,14 +174,10 @@ def in_python(row: Any = Row, person: Any = Person, event: Any = Event) -> list[
     usual = {"partitions_def": DAYS, "contract": row, "changes": KEYED}
     made = []
     for name, options in declared.items():
-        function = options.get("function", _same)
+        function = options.get("function", _unchanged)
         options = {key: value for key, value in options.items() if key != "function"}
         made.append(incremental_asset(**usual | {"name": name} | options)(function))
     return made
-
-
-def _same(changes: DataFrame) -> DataFrame:
-    return changes
 
 
 IN_YAML = """\
