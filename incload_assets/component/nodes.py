@@ -84,7 +84,7 @@ def merged(general: Node, own: Node) -> Node:
 
 
 def check_repeated_keys(file: str) -> None:
-    """Refuses a file that gives a key twice, of which YAML silently takes the last."""
+    """Refuses a file that gives a key twice, because YAML would silently take the last."""
     if not Path(file).is_file():  # a text that was given in Python
         return
     for document in yaml.compose_all(Path(file).read_text(encoding="utf-8"), yaml.SafeLoader):

@@ -178,7 +178,7 @@ class Reader:
         return length
 
     def _python(self, node: Node) -> Any:
-        """What a full name such as ``my_lake.contracts.Order`` stands for."""
+        """The object that a full name such as ``my_lake.contracts.Order`` stands for."""
         module_name, _, name = node.value.rpartition(".")
         rule = "it is the full name of something in a Python module, for example my_lake.contracts.Order"
         try:
