@@ -1,15 +1,20 @@
 """Tables declared in YAML are those that Python declares."""
 
 import inspect
+import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import fields, replace
+from decimal import Decimal
 from pathlib import Path
 
 import dagster as dg
 import pytest
+from click.testing import CliRunner
 from dagster.components.component_scaffolding import scaffold_object
+from dagster_dg_cli.cli import create_dg_cli
 
 import incload_assets
 from incload_assets.assets import incremental_asset
@@ -22,8 +27,10 @@ from incload_assets.declaration.table import Table
 from incload_assets.declaration.write import Write
 from incload_assets.platform.errors import DeclarationError
 from incload_assets.platform.settings import Settings
+from incload_assets.platform.spark.resource import SparkResource
 from tests.component.files import PAYMENTS, SCHEMA, loaded, reported, table_in, written
 from tests.component.twelve import IN_YAML, PERSON, Person, in_python
+from tests.support.guest_table import House
 from tests.test_definitions import project
 
 
@@ -191,3 +198,58 @@ def test_a_file_without_a_table_is_refused(location: Path) -> None:
     with pytest.raises(Exception, match="defs\\.yaml") as raised:
         project_definitions(location.parents[2] / "definitions.py", settings=Settings(samples=False))
     assert str(raised.value.__cause__).startswith(f"{location.parent}: declares no table.")
+
+
+def test_a_table_of_yaml_loads(tmp_path: Path, spark_settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INCLOAD_LANDING", str(tmp_path / "landing"))
+    file = tmp_path / "landing" / "payments" / "2026-01-02.csv"
+    file.parent.mkdir(parents=True)
+    file.write_text(
+        "payment_id,payer,amount,day,updated_at,more\n"
+        "1,Anna,10.50,2026-01-02,2026-01-02T08:00:00Z,x\n"
+        "1,Anna,11.00,2026-01-02,2026-01-02T09:00:00Z,x\n"
+        "2,,0,2026-01-02,2026-01-02T08:00:00Z,\n"
+        "3,Carl,-1,2026-01-02,2026-01-02T08:00:00Z,\n"
+    )
+    [asset] = loaded(written(tmp_path, PAYMENTS + "  quarantine: {max_share: 0.5}\n"))
+    spark = SparkResource(spark=spark_settings.spark, home=str(spark_settings.home))
+    with dg.DagsterInstance.ephemeral() as instance:
+        house = House(tmp_path, spark, instance, asset)
+        assert house.load(2) == [True]
+    delta = house.lake.delta(house.lake.table_uri(["payments"]))
+    assert delta is not None
+    rows = delta.to_pyarrow_table().select(["payment_id", "payer", "amount"]).sort_by("payment_id").to_pylist()
+    assert rows == [
+        {"payment_id": 1, "payer": "Anna", "amount": Decimal("11.00")},
+        {"payment_id": 2, "payer": None, "amount": Decimal("0.00")},
+    ]
+
+
+@pytest.mark.slow
+def test_dg_knows_the_component_and_checks_its_files(
+    location: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("INCLOAD_SAMPLES", "false")
+    location.parents[2].joinpath("definitions.py").write_text(
+        "from incload_assets.code_location import project_definitions\n\ndefs = project_definitions(__file__)\n"
+    )
+
+    def dg_says(*command: str, fails: bool = False) -> str:
+        answer = CliRunner().invoke(create_dg_cli(), list(command))
+        assert (answer.exit_code != 0) == fails, answer.output
+        return answer.output
+
+    assert "incload_assets.IncrementalTable" in dg_says("list", "components")
+    assert '"partitions_def"' in dg_says("utils", "inspect-component", "incload_assets.IncrementalTable")
+    dg_says("scaffold", "defs", "incload_assets.IncrementalTable", "orders")
+    assert "validated successfully" in dg_says("check", "yaml")
+    location.parents[1].joinpath("orders", "defs.yaml").unlink()  # dg looks at one file of a component
+    location.write_text(PAYMENTS.replace("keys: [payment_id]", "key: [id]"))
+    said = dg_says("check", "yaml", fails=True)
+    assert re.search(rf"{location}:20 - .*attributes.changes.*'key' was unexpected", said)
+    location.write_text(PAYMENTS.replace("keys: [payment_id]", "keys: [id]"))
+    check = [str(Path(sys.executable).with_name("dg")), "check", "defs"]  # loads the location in processes of its own
+    answer = subprocess.run(check, env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True)
+    assert answer.returncode == 1
+    assert f"{location}:20: payments: changes.keys names 'id'" in answer.stdout + answer.stderr
