@@ -8,10 +8,10 @@ from typing import Any
 import dagster as dg
 
 from incload_assets.assets.incremental import table_of
+from incload_assets.assets.wrapped import wrapping
 from incload_assets.automation import orphaned_runs, source_sensor
 from incload_assets.checks import LIGHT_CHECKS, TABLE_CHECKS, check_names, checks_for
 from incload_assets.checks.reconciliation_schedules import reconciliation_schedules
-from incload_assets.component.incremental_table import wrapping
 from incload_assets.declaration.table import Table
 from incload_assets.erasure.erase_job import erase_job
 from incload_assets.load.undo_plan import LAST

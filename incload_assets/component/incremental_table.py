@@ -1,24 +1,20 @@
 """The Dagster component of tables that are declared in YAML."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 import dagster as dg
 from pydantic import ConfigDict, RootModel
 
+from incload_assets.assets.wrapped import is_wrapped
 from incload_assets.component.nodes import check_repeated_keys, node_of
 from incload_assets.component.scaffold import TableScaffolder, example_attributes
 from incload_assets.component.schema import attributes_schema
 from incload_assets.component.tables import assets_in
 from incload_assets.platform.errors import DeclarationError
 
-_wrapped: ContextVar[bool] = ContextVar("wrapped", default=False)
-
 
 class TableAttributes(RootModel[dict[Any, Any]]):
-    """What a YAML file declares below ``attributes``: checked when its tables are made, where lines are known."""
+    """The content of ``attributes`` in a YAML file, checked when its tables are made, where lines are known."""
 
     @classmethod
     def model_json_schema(cls, *_: Any, **__: Any) -> dict[str, Any]:
@@ -46,7 +42,7 @@ class IncrementalTable(dg.Component, dg.Resolvable, dg.Model):
 
     @classmethod
     def get_spec(cls) -> dg.ComponentTypeSpec:
-        """What Dagster shows of the component."""
+        """The description that Dagster shows of the component."""
         return dg.ComponentTypeSpec(produces=["asset"])
 
     @classmethod
@@ -61,7 +57,7 @@ class IncrementalTable(dg.Component, dg.Resolvable, dg.Model):
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """The assets alone: the project's ``definitions.py`` makes checks, sensors and jobs for all tables once."""
-        if not _wrapped.get():
+        if not is_wrapped():
             raise DeclarationError(
                 f"{context.path}: its tables are loaded without their checks, sensors and jobs",
                 rule="a project's definitions.py makes what all its tables share, once",
@@ -71,17 +67,7 @@ class IncrementalTable(dg.Component, dg.Resolvable, dg.Model):
         if not self.assets:
             raise DeclarationError(
                 f"{context.path}: declares no table",
-                rule="the keys below attributes are those of one table, or defaults and tables",
+                rule="attributes are a table's, or defaults and tables",
                 remedy="write attributes: {name: orders, …}, or remove the file",
             )
         return dg.Definitions(assets=self.assets)
-
-
-@contextmanager
-def wrapping() -> Iterator[None]:
-    """The time in which a project's tables are loaded by something that makes what they share."""
-    token = _wrapped.set(True)
-    try:
-        yield
-    finally:
-        _wrapped.reset(token)

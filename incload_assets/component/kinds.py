@@ -1,4 +1,4 @@
-"""What a table declared in YAML can have: the arguments of ``incremental_asset`` and of the classes that it takes.
+"""The arguments of a table declared in YAML: as of ``incremental_asset``, and of the classes that it takes.
 
 Nothing is listed here a second time. Arguments come from signatures and their descriptions from docstrings; sources and
 write strategies are the public classes of :mod:`incload_assets.assets`.
@@ -51,7 +51,7 @@ def arguments_of(made: Callable[..., Any]) -> Mapping[str, Argument]:
 
 @cache
 def table_arguments() -> Mapping[str, Argument]:
-    """The arguments of a table: those of ``incremental_asset``, and its function."""
+    """The arguments of a table: as of ``incremental_asset``, and its function."""
     strict = {**get_type_hints(Declaration, include_extras=True), **ARGUMENTS}
     found = {
         name: replace(argument, kind=strict.get(name, argument.kind))

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import yaml
@@ -38,7 +39,12 @@ class Node:
         """The value without lines."""
         if isinstance(self.value, Mapping):
             return {key: node.plain for key, node in self.value.items()}
-        return [node.plain for node in self.value] if isinstance(self.value, tuple) else self.value
+        return [node.plain for node in self.value] if type(self.value) is tuple else self.value
+
+    @property
+    def is_made(self) -> bool:
+        """True if the value is an object that a template has made."""
+        return type(self.value) not in (str, int, float, bool, NoneType, dict, tuple)
 
     def nearest(self, path: list[str]) -> "Node":
         """The node that the keys lead to, or the last one on the way that is there."""
@@ -55,9 +61,9 @@ def node_of(value: Any, positions: SourcePositionTree | None, place: str = "", p
     if positions is not None:
         place = f"{positions.position.filename}:{positions.position.start.line}"
     below = positions.children if positions is not None else {}
-    if isinstance(value, Mapping):
+    if type(value) is dict:
         content: Any = {key: node_of(one, below.get(key), place, (*path, str(key))) for key, one in value.items()}
-    elif isinstance(value, list | tuple):
+    elif type(value) in (list, tuple):  # exactly: an object that a template makes may be a tuple of another class
         content = tuple(node_of(one, below.get(at), place, (*path, str(at))) for at, one in enumerate(value))
     else:
         content = value
@@ -78,7 +84,7 @@ def merged(general: Node, own: Node) -> Node:
 
 
 def check_repeated_keys(file: str) -> None:
-    """Refuses a file that gives a key twice, of which YAML silently takes the last."""
+    """Refuses a file that gives a key twice, because YAML would silently take the last."""
     if not Path(file).is_file():  # a text that was given in Python
         return
     for document in yaml.compose_all(Path(file).read_text(encoding="utf-8"), yaml.SafeLoader):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass, replace
 from datetime import timedelta
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any, get_args, get_origin
 
 import dagster as dg
@@ -52,15 +53,20 @@ class Reader:
         """This reader, for the table of that name."""
         return Reader(str(name.plain), self._context.with_scope(name=name.plain), self._place)
 
-    def arguments(self, node: Node, known: Mapping[str, Argument]) -> dict[str, Any]:
-        """The arguments in a mapping; refuses unknown ones and a lack of required ones."""
+    def arguments(
+        self, node: Node, known: Mapping[str, Argument], read: Mapping[str, Any] = MappingProxyType({})
+    ) -> dict[str, Any]:
+        """The arguments in a mapping, some read already; refuses unknown ones and a lack of required ones."""
         self.expect_known(node, known)
         for name, argument in known.items():
             if argument.required and name not in node.value:
                 given = ", ".join(map(str, node.value)) or "nothing"
                 here = replace(node, place=self._place) if node.path[:1] == (DEFAULTS,) else node
                 raise self.wrong(here, f"lacks {name!r}", f"{name}: {argument.about}", f"add {name!r} beside {given}")
-        return {name: self.read(child, known[name].kind) for name, child in node.value.items()}
+        return {
+            name: read[name] if name in read else self.read(child, known[name].kind)
+            for name, child in node.value.items()
+        }
 
     def expect_known(self, node: Node, known: Iterable[str]) -> None:
         """Refuses something that is no mapping, or a mapping with another key than the known ones."""
@@ -77,6 +83,8 @@ class Reader:
         node = self._rendered(node)
         members = members_of(kind)
         value, choices = node.value, choices_of(members)
+        if node.is_made:
+            return self._checked(node, kind)
         if T.DataType in members and (isinstance(value, str) or InlineColumn not in members):
             return self._type(node)
         if choices and (isinstance(value, Mapping) or (isinstance(value, str) and str not in members)):
@@ -86,7 +94,7 @@ class Reader:
         several = next((one for one in members if is_several(one)), None)
         if several is not None and (isinstance(value, tuple) or (isinstance(value, str) and str not in members)):
             items = [self.read(one, get_args(several)[0]) for one in (value if isinstance(value, tuple) else [node])]
-            return set(items) if get_origin(several) is set else tuple(items)
+            return set(items) if get_origin(several) is set else items
         if isinstance(value, str):
             if timedelta in members:
                 return self._duration(node)
@@ -170,7 +178,7 @@ class Reader:
         return length
 
     def _python(self, node: Node) -> Any:
-        """What a full name such as ``my_lake.contracts.Order`` stands for."""
+        """The object that a full name such as ``my_lake.contracts.Order`` stands for."""
         module_name, _, name = node.value.rpartition(".")
         rule = "it is the full name of something in a Python module, for example my_lake.contracts.Order"
         try:
@@ -197,7 +205,7 @@ class Reader:
         node = self._rendered(node)
         if isinstance(node.value, Mapping):
             return {key: self._plain(child) for key, child in node.value.items()}
-        return [self._plain(child) for child in node.value] if isinstance(node.value, tuple) else node.value
+        return [self._plain(child) for child in node.value] if type(node.value) is tuple else node.value
 
 
 def is_several(kind: Any) -> bool:

@@ -52,9 +52,10 @@ def _asset(node: Node, reader: Reader, module: str) -> dg.AssetsDefinition:
     reader.expect_known(node, arguments)
     if NAME in node.value:
         reader = reader.of(node.value[NAME])
+    read = {}
     if "source" in node.value:  # first, as templates of others may use it
-        reader = reader.with_scope(source=reader.read(node.value["source"], arguments["source"].kind))
-    given = reader.arguments(node, arguments)
+        read["source"] = reader.read(node.value["source"], arguments["source"].kind)
+    given = reader.with_scope(**read).arguments(node, arguments, read)
     function = given.pop("function", None)
     name = given.setdefault(NAME, getattr(function, "__name__", None))
     if name is None:

@@ -46,7 +46,7 @@ _EXAMPLES: Mapping[str, str] = {
 
 def check_types(table_name: str, place: str, part: Any) -> None:
     """Refuses a dataclass with a value not of its field's type; ``place`` prefixes the field's name in the message."""
-    hints = get_type_hints(type(part), include_extras=True)
+    hints = _hints(type(part))
     for field in fields(part):
         if field.init:
             check_type(table_name, f"{place}{field.name}", getattr(part, field.name), hints[field.name])
@@ -96,6 +96,11 @@ def as_columns(value: Any) -> Any:
     if isinstance(value, str):
         return (value,)
     return tuple(value) if isinstance(value, Sequence) else value
+
+
+@cache
+def _hints(of: type[Any]) -> Mapping[str, Any]:
+    return get_type_hints(of, include_extras=True)
 
 
 @cache
