@@ -3,7 +3,6 @@
 import io
 import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,7 +11,6 @@ import pytest
 from incload_assets.platform.errors import IncrementalLoadError, SourceUnreadable
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.settings import Settings
-from incload_assets.platform.spark import server as connect_server
 from incload_assets.platform.spark.resource import open_session
 from incload_assets.sources.files.files import Files
 from incload_assets.sources.files.parquet import schema_of
@@ -55,8 +53,7 @@ def account(buckets: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Acco
     """Makes an account with some policies the one of the environment."""
 
     def chosen(*policies: str) -> None:
-        for name, value in buckets.admit(*policies).items():
-            monkeypatch.setenv(name, value)
+        buckets.use(monkeypatch, buckets.admit(*policies), known=False)
         monkeypatch.setenv("INCLOAD_LANDING", "s3://my-landing/prod")
 
     yield chosen
@@ -141,21 +138,17 @@ def test_the_account_can_do_nothing_else(account: Account) -> None:
             refused()
 
 
-def test_they_are_enough_for_spark(account: Account, tmp_path: Path) -> None:
+def test_they_are_enough_for_spark(account: Account, spark_settings: Settings) -> None:
     account(READ, WRITE, DELETES)
-    settings = Settings(home=tmp_path, lake="s3://my-lake/prod", spark_idle_minutes=5, spark_memory="1g")
     uri = LAKE.table_uri(["of_spark"])
-    try:
-        with open_session(settings) as spark:
-            rows = ITEMS.extract_windows(spark, "items", detected(ITEMS, "items", [window(1)], {}), ["id"])
-            rows.select("_raw.id").write.format("delta").save(LAKE.spark_uri(uri))
-            delta = LAKE.delta(uri)
-            assert delta is not None and delta.to_pyarrow_table().to_pylist() == [{"id": "a"}]
-            spark.range(1).write.parquet(LAKE.spark_uri(f"{uri}_more"))  # which also removes temporary files
-        with (
-            pytest.raises(IncrementalLoadError, match="items: the object store refuses"),
-            open_session(settings, "items") as spark,
-        ):
-            spark.range(1).write.parquet("s3a://my-landing/prod/more")
-    finally:
-        connect_server.stop(settings)
+    with open_session(spark_settings) as spark:
+        rows = ITEMS.extract_windows(spark, "items", detected(ITEMS, "items", [window(1)], {}), ["id"])
+        rows.select("_raw.id").write.format("delta").save(LAKE.spark_uri(uri))
+        delta = LAKE.delta(uri)
+        assert delta is not None and delta.to_pyarrow_table().to_pylist() == [{"id": "a"}]
+        spark.range(1).write.parquet(LAKE.spark_uri(f"{uri}_more"))  # which also removes temporary files
+    with (
+        pytest.raises(IncrementalLoadError, match="items: the object store refuses"),
+        open_session(spark_settings, "items") as spark,
+    ):
+        spark.range(1).write.parquet("s3a://my-landing/prod/more")

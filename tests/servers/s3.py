@@ -5,7 +5,7 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +16,7 @@ import pytest
 import requests
 
 from incload_assets.platform.local_servers.files import free_port
+from incload_assets.platform.spark.conf import SESSION_CONF
 
 
 @dataclass(frozen=True)
@@ -43,12 +44,53 @@ class S3Server:
             "AWS_EC2_METADATA_DISABLED": "true",
         }
 
+    def conf(self, environment: Mapping[str, str] | None = None, *, known: bool = True) -> dict[str, str]:
+        """What a session needs to use the endpoint by the Spark of the test run, which started without it.
+
+        Args:
+            environment: That of another account, or with another address.
+            known: Whether Spark may remember by the bucket's name how it is reached: for buckets of one test. If not,
+                each operation is a new client, and a load takes minutes.
+        """
+        environment = self.environment() | dict(environment or {})
+        return {
+            f"fs.s3a.{name}": value
+            for name, value in {
+                "endpoint": environment["AWS_ENDPOINT_URL_S3"],
+                "endpoint.region": environment["AWS_DEFAULT_REGION"],
+                "path.style.access": "true",
+                "connection.ssl.enabled": "false",
+                "aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
+                "access.key": environment["AWS_ACCESS_KEY_ID"],
+                "secret.key": environment["AWS_SECRET_ACCESS_KEY"],
+                "attempts.maximum": "2",
+                "retry.limit": "2",
+                "retry.interval": "200ms",
+                "impl.disable.cache": str(not known).lower(),
+            }.items()
+        }
+
+    def use(
+        self, patch: pytest.MonkeyPatch, environment: Mapping[str, str] | None = None, *, known: bool = True
+    ) -> None:
+        """Have this process use the endpoint: in its environment, and in the Spark sessions that it opens."""
+        for name, value in (self.environment() | dict(environment or {})).items():
+            patch.setenv(name, value)
+        for name, value in self.conf(environment, known=known).items():
+            patch.setitem(SESSION_CONF, name, value)
+
     def put(self, bucket: str, objects: dict[str, bytes]) -> None:
         """Make a bucket, if it is not there, and put objects into it."""
         with closing(self._client()) as client:
             client.create_bucket(Bucket=bucket)
             for key, content in objects.items():
                 client.put_object(Bucket=bucket, Key=key, Body=content)
+
+    def new_bucket(self, name: str, objects: dict[str, bytes]) -> str:
+        """Make a bucket that no other test has; the whole name."""
+        name = f"{name}-{secrets.token_hex(4)}"
+        self.put(name, objects)
+        return name
 
     def delete(self, bucket: str, key: str) -> None:
         """Delete an object."""

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from incload_assets.assets import Files
-from incload_assets.platform.spark.resource import SESSION_CONF
 from tests.servers.switch import switched
 from tests.sources.case import TYPES, Case, Content, Place, Row
 
@@ -137,8 +136,6 @@ class S3Files(JsonFiles):
         assert port
         self.switch = place.closing.enter_context(switched(port))
         self.bucket = "conformance-" + "".join(c for c in place.folder.name.lower() if c.isalnum())
-        for name, value in self.store.environment().items():
-            place.patch.setenv(name, value)
         place.patch.setenv("INCLOAD_LANDING", f"s3://{self.bucket}/in")
         self._use(f"http://127.0.0.1:{self.switch.port}")
         self.store.put(self.bucket, {})
@@ -166,20 +163,7 @@ class S3Files(JsonFiles):
 
     def _use(self, url: str) -> None:
         """By this session, and those that the test's own runs open: Spark's server is that of all tests."""
-        known = self.store.environment()
-        self.place.patch.setenv("AWS_ENDPOINT_URL_S3", url)
-        for name, value in {
-            "endpoint": url,
-            "endpoint.region": known["AWS_DEFAULT_REGION"],
-            "path.style.access": "true",
-            "connection.ssl.enabled": "false",
-            "aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
-            "access.key": known["AWS_ACCESS_KEY_ID"],
-            "secret.key": known["AWS_SECRET_ACCESS_KEY"],
-            "attempts.maximum": "2",
-            "retry.limit": "2",
-            "retry.interval": "200ms",
-            "impl.disable.cache": "true",
-        }.items():
-            self.place.spark.conf.set(f"fs.s3a.{name}", value)
-            self.place.patch.setitem(SESSION_CONF, f"fs.s3a.{name}", value)
+        address = {"AWS_ENDPOINT_URL_S3": url}
+        self.store.use(self.place.patch, address, known=False)
+        for name, value in self.store.conf(address, known=False).items():
+            self.place.spark.conf.set(name, value)
