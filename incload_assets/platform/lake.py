@@ -60,6 +60,12 @@ OWN_FOLDERS = (
 BACK = "INCLOAD_LAKE back; or, if this lake is to go on, run incload doctor --adopt-lake"
 """The remedy for a lake that is not the expected one."""
 _OWN = "an environment writes to a lake of its own; nothing was written"
+FORMAT = 1
+"""The number of the stored formats: tables, logs with their window records and fences, decisions, audit. It grows when
+a version writes what the one before cannot read."""
+_FORMAT_NAME = "format "
+_KNOWN_AS_OWN: set[tuple[str, str]] = set()
+"""Root and environment of lakes that this process has found to be its environment's: a load asks a dozen times."""
 _COPIES_AT_ONCE = 8
 
 
@@ -167,7 +173,7 @@ class Lake:
         """The lake's identity, a UUID that a copy has, too; None if it has none yet and none is to be created.
 
         It is the identifier in the first commit of an empty Delta table, which only one of several processes can make.
-        The table's description is the name of the environment that the lake belongs to.
+        The table's description is the name of the environment that the lake belongs to, its name that of the format.
         """
         uri = f"{self.root}/{IDENTITY_FOLDER}"
         table = self.delta(uri, 0)
@@ -175,7 +181,12 @@ class Lake:
             empty = Schema.from_arrow(pa.schema([("nothing", pa.string())]))
             with _translated(uri), suppress(CommitFailedError):  # another writer has created it at the same time
                 DeltaTable.create(
-                    uri, empty, mode="ignore", description=self.environment or None, storage_options=_options(uri)
+                    uri,
+                    empty,
+                    mode="ignore",
+                    name=f"{_FORMAT_NAME}{FORMAT}",
+                    description=self.environment or None,
+                    storage_options=_options(uri),
                 )
             table = self.delta(uri, 0)
         return None if table is None else str(table.metadata().id)
@@ -189,6 +200,12 @@ class Lake:
             return table.metadata().description or ""
         return "" if any(name in OWN_FOLDERS for name in self.strangers(self.root)) else None
 
+    def format(self) -> int:
+        """The number of the stored formats in the lake; 1 for lakes that were made before there was a number."""
+        table = self.delta(f"{self.root}/{IDENTITY_FOLDER}")
+        name = (table and table.metadata().name) or ""
+        return int(name.removeprefix(_FORMAT_NAME)) if name.startswith(_FORMAT_NAME) else 1
+
     def take_over(self) -> None:
         """Makes the lake this environment's, whoever's it was; it gets an identity if it has none."""
         self.identity(create=True)
@@ -197,10 +214,23 @@ class Lake:
             assert table is not None
             with _translated(table.table_uri):
                 table.alter.set_table_description(self.environment)
+            _KNOWN_AS_OWN.difference_update({known for known in _KNOWN_AS_OWN if known[0] == self.root})
 
     def not_own(self) -> LakeMistaken | None:
-        """The error for a lake that is another environment's, or would be made in another one's; None if it is own."""
-        if self.environment is None or (owner := self.owner()) == self.environment:
+        """The error for a lake that cannot be written by this version in this environment; None if it can be.
+
+        Such a lake is another environment's, would be made in another one's, or has a newer format.
+        """
+        if self.environment is None or (self.root, self.environment) in _KNOWN_AS_OWN:
+            return None
+        if (stored := self.format()) > FORMAT:
+            return LakeMistaken(
+                f"the lake {self.root} has format {stored}",
+                rule=f"this version of incload reads formats up to {FORMAT}; nothing was written",
+                remedy="install a newer version, such as the one that wrote the lake",
+            )
+        if (owner := self.owner()) == self.environment:
+            _KNOWN_AS_OWN.add((self.root, self.environment))
             return None
         mine = _named(self.environment)
         if owner is not None:

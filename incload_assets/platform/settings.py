@@ -1,9 +1,7 @@
 """The settings, from the environment (``INCLOAD_*``), with defaults that work on a laptop."""
 
-import hashlib
 import json
 import os
-import re
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from incload_assets.platform.environment import NAME, environment_of_branch
 from incload_assets.platform.secret_store import PREFIX, resolved
 
 SparkMode = Literal["local", "in-process", "remote"]
@@ -24,16 +23,6 @@ def _conf_value(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _of_branch() -> str:
-    """The environment of a branch deployment of Dagster+, named after its branch; elsewhere there is none."""
-    if os.environ.get("DAGSTER_CLOUD_IS_BRANCH_DEPLOYMENT") != "1":
-        return ""
-    branch = os.environ.get("DAGSTER_CLOUD_GIT_BRANCH") or os.environ.get("DAGSTER_CLOUD_DEPLOYMENT_NAME", "")
-    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", branch).strip("-_") or "branch"
-    # without the hash, the branches a/b and a-b would be one environment
-    return plain if plain == branch else f"{plain}-{hashlib.sha256(branch.encode()).hexdigest()[:8]}"
-
-
 class Settings(BaseSettings):
     """The settings of this code location, each from an environment variable ``INCLOAD_<FIELD>``.
 
@@ -45,7 +34,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="INCLOAD_", extra="ignore", hide_input_in_errors=True)
 
     home: Path = Path(".incload")
-    environment: str = Field(default_factory=_of_branch)
+    environment: str = Field(default_factory=environment_of_branch)
     landing: str | None = None
     lake: str | None = None
     upstream_lake: str | None = None
@@ -81,7 +70,7 @@ class Settings(BaseSettings):
     @field_validator("environment")
     @classmethod
     def _name(cls, value: str) -> str:
-        if not re.fullmatch(r"([A-Za-z0-9][A-Za-z0-9_-]{0,63})?", value):
+        if not NAME.fullmatch(value):
             raise ValueError("INCLOAD_ENVIRONMENT has letters, digits, - and _, begins with a letter or digit")
         return value
 

@@ -71,7 +71,7 @@ def test_two_environments_load_one_file_at_once_and_neither_writes_to_the_others
     tmp_path: Path, spark_url: str
 ) -> None:
     clone = Clone.of(tmp_path, spark_url)
-    clone.write("incload_assets/tables/sales.py", TABLES)
+    clone.write("my_lake/tables/sales.py", TABLES)
     clone.write(".incload/landing/sales/2026-01-01.csv", "id,day,amount\n1,2026-01-01,10\n2,2026-01-01,32\n")
     at_once = [
         subprocess.Popen(

@@ -7,11 +7,12 @@ from pathlib import Path
 import dagster as dg
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from incload_assets.assets.incremental import table_of
 from incload_assets.change_log.context import LoadContext
 from incload_assets.platform.errors import LakeMistaken
-from incload_assets.platform.lake import Lake
+from incload_assets.platform.lake import FORMAT, IDENTITY_FOLDER, Lake
 from incload_assets.platform.unreadable import LOG_FOLDER
 from incload_assets.progress.audit import AuditEntry, record
 from incload_assets.progress.lake_identity import adopt_lake, expect_known_lake, known_lake, mistaken
@@ -93,3 +94,16 @@ def test_a_lake_of_before_there_were_environments_belongs_to_the_one_without_a_n
     named = Lake(empty.root, "staging")
     assert named.append(f"{named.root}/_facts", pa.table({"fact": ["new"]}), "facts", 1)  # the first use marks it
     assert named.owner() == "staging"
+
+
+def test_a_lake_of_a_newer_format_is_refused_and_one_without_a_number_has_the_first(tmp_path: Path) -> None:
+    table = table_of(declared())
+    assert table is not None
+    lake, newer = Lake(str(tmp_path / "lake"), ""), Lake(str(tmp_path / "newer"), "")
+    assert (lake.format(), lake.identity(create=True) is not None, lake.format()) == (1, True, FORMAT)
+    newer.identity(create=True)
+    DeltaTable(f"{newer.root}/{IDENTITY_FOLDER}").alter.set_table_name(f"format {FORMAT + 1}")
+    with dg.DagsterInstance.ephemeral() as instance, pytest.raises(LakeMistaken, match=f"has format {FORMAT + 1}"):
+        expect_known_lake(instance, table, newer)
+    with pytest.raises(LakeMistaken, match="install a newer version"):
+        LoadContext(None, table, newer)  # type: ignore[arg-type]

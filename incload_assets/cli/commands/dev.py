@@ -9,7 +9,7 @@ import typer
 from incload_assets.cli.support import screen
 from incload_assets.cli.support.dagster_process import DagsterProcess
 from incload_assets.cli.support.dev_steps import attend, in_background, prepare_spark, require_free
-from incload_assets.cli.support.folder import enter_project, say_environment
+from incload_assets.cli.support.folder import enter_project
 from incload_assets.platform.settings import Settings
 
 
@@ -35,7 +35,7 @@ def dev(
     project = enter_project()
     settings = Settings()
     require_free(host, port)
-    say_environment(settings)
+    screen.say_environment(settings.environment, settings.lake_root)
     with screen.under_way():
         spark = prepare_spark(settings) if settings.spark_mode != "remote" else None
         if settings.warm_runs and sys.platform == "linux":

@@ -9,7 +9,6 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 from incload_assets.cli.support import screen
-from incload_assets.cli.support.folder import say_environment
 from incload_assets.cli.support.partition_keys import shown
 from incload_assets.cli.support.project import Project, open_project
 from incload_assets.declaration.table import Table
@@ -57,7 +56,7 @@ def status(
         if as_json:
             screen.print_json([*map(asdict, found), *({"table": name, "error": why} for name, why in unknown.items())])
         else:
-            say_environment(project.settings)
+            screen.say_environment(project.settings.environment, project.settings.lake_root)
             screen.print_grid(_overview(found, [name for name in unknown if name not in known]))
             _say_what_holds(found, lake)
         faults_of_lake = unreadable_of_lake(lake)

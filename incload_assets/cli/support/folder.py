@@ -5,12 +5,9 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from rich.markup import escape
-
-from incload_assets.cli.support import screen
+from incload_assets.platform.environment import ENVIRONMENT, NAME, environment_of_branch
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.project_files import ProjectFiles, find_project
-from incload_assets.platform.settings import Settings
 
 _CONFIGURATION = "dagster.yaml"
 
@@ -32,7 +29,9 @@ def enter_project() -> ProjectFiles:
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))  # as Dagster does, so that a project works before it is installed
     load_dotenv(root / ".env", override=True)  # wins over the environment, as in `dagster dev`
-    environment = Settings().environment
+    environment = os.environ.get(ENVIRONMENT, environment_of_branch())
+    if not NAME.fullmatch(environment):  # the settings refuse it, with the rule
+        environment = ""
     home = Path(os.environ.setdefault("DAGSTER_HOME", str(root / ".dagster_home" / environment)))
     if not home.is_absolute():
         raise IncrementalLoadError(
@@ -45,12 +44,3 @@ def enter_project() -> ProjectFiles:
         with suppress(FileExistsError):
             (home / _CONFIGURATION).symlink_to(Path("..", _CONFIGURATION))  # one queue's settings for all environments
     return project
-
-
-def say_environment(settings: Settings) -> None:
-    """Prints the environment with its lake and Dagster's folder, if it has a name."""
-    if settings.environment:
-        about = (
-            f"Environment {settings.environment}: lake {settings.lake_root}, Dagster in {os.environ['DAGSTER_HOME']}"
-        )
-        screen.say(escape(about))

@@ -10,6 +10,7 @@ from datetime import date
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -163,3 +164,9 @@ def print_json(value: object, *, ensure_ascii: bool = True) -> None:
 def plain(value: object) -> str:
     """A value that JSON has no form for."""
     return value.isoformat() if isinstance(value, date) else str(value)
+
+
+def say_environment(name: str, lake: str) -> None:
+    """Prints the environment with its lake and Dagster's folder, if it has a name."""
+    if name:
+        say(escape(f"Environment {name}: lake {lake}, Dagster in {os.environ['DAGSTER_HOME']}"))
