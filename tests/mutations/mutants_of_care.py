@@ -40,7 +40,7 @@ MUTANTS_OF_CARE = [
     Mutant("care: many partitions are confirmed first", EXPLAIN, "cli.support.loads:ask_if_many",
            "if len(keys) <= MANY:", "if True:",
            ("tests/cli/test_many_partitions.py::"
-            "test_without_a_terminal_it_is_refused_and_yes_says_that_it_is_meant",)),
+            "test_the_question_has_number_first_last_and_the_time_by_the_last_loads",)),
     Mutant("care: a person confirms what cannot be taken back", EXPLAIN, "progress.confirmed:expect_confirmed",
            "if confirm != wanted:", "if False:", (CONFIRMED, ERASED)),
     Mutant("care: a launch by hand is no schedule's", EXPLAIN, "progress.confirmed:is_by_hand",
