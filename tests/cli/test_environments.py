@@ -9,6 +9,7 @@ import dagster as dg
 import pytest
 from deltalake import DeltaTable
 
+from tests.conformance.project import project_in
 from tests.support.project_copy import Clone
 
 TABLES = """
@@ -64,6 +65,22 @@ def rows(lake: str | Path, table: str, *columns: str) -> list[tuple[Any, ...]]:
 
 def files_of(folder: Path) -> Mapping[Path, int]:
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+
+
+def test_an_environment_does_not_share_the_dagster_state_of_the_one_without_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = project_in(tmp_path, "sc://localhost:1", monkeypatch)
+    monkeypatch.setenv("INCLOAD_ENVIRONMENT", "staging")
+    (tmp_path / ".env").write_text("DAGSTER_HOME=${PWD}/.dagster_home\n")  # as projects had it before
+    refused = project.ask("status")
+    assert (refused.code, refused.err) == (
+        1,
+        f"Error: DAGSTER_HOME is {tmp_path}/.dagster_home, and the environment is staging. Rule: an environment has a "
+        "Dagster state of its own, and this is the one of the environment without a name. Remedy: write "
+        f"DAGSTER_HOME=${{PWD}}/.dagster_home/${{INCLOAD_ENVIRONMENT:-}} in {tmp_path}/.env, and below it nothing that "
+        "sets INCLOAD_ENVIRONMENT.\n",
+    )
 
 
 @pytest.mark.slow

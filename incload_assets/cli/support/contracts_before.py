@@ -47,7 +47,7 @@ def _git(root: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
 def _show(tree: Path) -> "subprocess.CompletedProcess[str]":
     # an environment in which the commit's own modules, .env and a fresh Dagster home are used
     kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONSAFEPATH")}
-    environment = kept | {"PWD": str(tree), "DAGSTER_HOME": str(tree / ".dagster_home")}
+    environment = kept | {"PWD": str(tree), "DAGSTER_HOME": str(tree / ".dagster_home"), "INCLOAD_ENVIRONMENT": ""}
     return _run(tree, [sys.executable, "-m", "incload_assets.cli", "contract", "show", "--json"], environment)
 
 

@@ -32,12 +32,20 @@ def enter_project() -> ProjectFiles:
     environment = os.environ.get(ENVIRONMENT, environment_of_branch())
     if not NAME.fullmatch(environment):  # the settings refuse it, with the rule
         environment = ""
-    home = Path(os.environ.setdefault("DAGSTER_HOME", str(root / ".dagster_home" / environment)))
+    shared = root / ".dagster_home"
+    home = Path(os.environ.setdefault("DAGSTER_HOME", str(shared / environment)))
     if not home.is_absolute():
         raise IncrementalLoadError(
             f"DAGSTER_HOME is {str(home)!r}",
             rule="it is an absolute path",
             remedy="set the full path, or unset it",
+        )
+    if environment and home == shared:
+        raise IncrementalLoadError(
+            f"DAGSTER_HOME is {home}, and the environment is {environment}",
+            rule="an environment has a Dagster state of its own, and this is the one of the environment without a name",
+            remedy=f"write DAGSTER_HOME=${{PWD}}/{shared.name}/${{INCLOAD_ENVIRONMENT:-}} in {root / '.env'}, "
+            "and below it nothing that sets INCLOAD_ENVIRONMENT",
         )
     home.mkdir(parents=True, exist_ok=True)
     if environment and home.name == environment and (home.parent / _CONFIGURATION).is_file():
