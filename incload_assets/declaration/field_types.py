@@ -93,7 +93,7 @@ def as_columns(value: Any) -> Any:
 
 
 @cache
-def _hints(of: type[Any]) -> Mapping[str, Any]:
+def _hints(of: Any) -> Mapping[str, Any]:
     return get_type_hints(of, include_extras=True)
 
 
