@@ -9,7 +9,7 @@ from dataclasses import is_dataclass, replace
 from datetime import timedelta
 from importlib import import_module
 from types import MappingProxyType, NoneType
-from typing import Any, get_args, get_origin
+from typing import Any, cast, get_args, get_origin
 
 import dagster as dg
 import pyspark.sql.types as T
@@ -92,7 +92,7 @@ class Reader:
         if isinstance(value, Mapping):
             return self._mapping(node, members)
         if len(only := [one for one in members if one is not NoneType]) == 1 and is_dataclass(only[0]):
-            return None if value is None and NoneType in members else self._made(node, only[0])
+            return None if value is None and NoneType in members else self._made(node, cast(Any, only[0]))
         several = next((one for one in members if is_several(one)), None)
         if several is not None and (isinstance(value, tuple) or (isinstance(value, str) and str not in members)):
             items = [self.read(one, get_args(several)[0]) for one in (value if isinstance(value, tuple) else [node])]

@@ -45,7 +45,8 @@ _EXAMPLES: Mapping[str, str] = {
 
 def check_types(table_name: str, place: str, part: Any) -> None:
     """Refuses a dataclass with a value not of its field's type; ``place`` prefixes the field's name in the message."""
-    hints = _hints(type(part))
+    kind: Any = type(part)
+    hints = _hints(kind)
     for field in fields(part):
         if field.init:
             check_type(table_name, f"{place}{field.name}", getattr(part, field.name), hints[field.name])

@@ -204,9 +204,8 @@ def test_a_location_that_makes_nothing_of_what_tables_share_is_refused_with_the_
 
 def test_a_file_without_a_table_is_refused(location: Path) -> None:
     location.write_text("type: incload_assets.IncrementalTable\n")
-    with pytest.raises(Exception, match="defs\\.yaml") as raised:
+    with pytest.raises(DeclarationError, match=re.escape(f"{location.parent}: declares no table.")):
         project_definitions(location.parents[2] / "definitions.py", settings=Settings(samples=False))
-    assert str(raised.value.__cause__).startswith(f"{location.parent}: declares no table.")
 
 
 def test_a_table_of_yaml_loads(tmp_path: Path, spark_settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
