@@ -1,6 +1,6 @@
 """The definitions of a code location: checks, a sensor and a job for every table, with one policy for all."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from incload_assets.monitoring.channels import channels
 from incload_assets.monitoring.notify_sensor import notify_sensor
 from incload_assets.monitoring.telemetry.sensor import loads_sensor
 from incload_assets.platform.dagster_private import UnresolvedAssetJobDefinition
-from incload_assets.platform.errors import DeclarationError
+from incload_assets.platform.errors import DeclarationError, IncrementalLoadError
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.settings import Settings
 from incload_assets.platform.spark.resource import SparkResource
@@ -147,8 +147,11 @@ def project_definitions(
     Example:
         ``defs = project_definitions(__file__)``
     """
-    with wrapping():
-        found = dg.load_from_defs_folder(path_within_project=Path(file).parent)
+    try:
+        with wrapping():
+            found = dg.load_from_defs_folder(path_within_project=Path(file).parent)
+    except Exception as error:  # of Dagster, which shows the folder's tree in place of what is wrong
+        raise next((cause for cause in _causes(error) if isinstance(cause, IncrementalLoadError)), error) from None
     assets = {id(each): each for each in found.assets or ()}.values()  # a module may import the table of another
     tables = [each for each in assets if isinstance(each, dg.AssetsDefinition) and not _in_package(each, leave_out)]
     return dg.Definitions.merge(
@@ -164,6 +167,12 @@ def project_definitions(
             component_tree=found.component_tree,
         ),
     )
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__
 
 
 def _in_package(asset: dg.AssetsDefinition, package: str | None) -> bool:

@@ -36,13 +36,14 @@ from incload_assets.maintenance import JOBS
 from incload_assets.platform.errors import ContractViolation
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.settings import Settings
+from tests.component.files import loaded, reported, written
 from tests.support.documents import DOCS, PAGES, PROJECT, README, Page, documented_block
 from tests.support.guest_table import job_of
 
 COMMANDS = typer.main.get_command(program)
 OF_THE_SYSTEM = {"df", "du", "kafka-acls.sh", "openssl", "pg_isready"}
 """Programs of the operating system, of OpenSSL, PostgreSQL and Kafka that a page may call."""
-LANGUAGES = {"sh", "python", "csv", "text", "sql", "json"}
+LANGUAGES = {"sh", "python", "csv", "text", "sql", "json", "yaml"}
 """SQL is run, and JSON given to an account, by the tests of privileges."""
 FIRST, SECOND = dg.DailyPartitionsDefinition("2026-01-01"), dg.HourlyPartitionsDefinition("2026-01-01-00:00")
 
@@ -174,6 +175,14 @@ def test_python_examples_run(page: Page, monkeypatch: pytest.MonkeyPatch, tmp_pa
             exec(compile(block.content, page.name, "exec"), names)
     tables = [table_of(value) for value in names.values() if isinstance(value, dg.AssetsDefinition)]
     assert all(isinstance(table, Table) for table in tables)
+
+
+@each_page
+def test_tables_in_yaml_can_be_declared(page: Page, tmp_path: Path) -> None:
+    for block in page.blocks:
+        if block.language == "yaml" and block.content.startswith("type: incload_assets.IncrementalTable"):
+            file = written(tmp_path, block.content)
+            assert (reported(file), bool(loaded(file))) == ([], True)
 
 
 @each_page

@@ -10,6 +10,7 @@ import pyspark.sql.types as T
 
 from incload_assets.contract.checks import CHECKS
 from incload_assets.contract.protection import Dropped, Encrypted, Hashed, InClear, Masked, Tokenized
+from incload_assets.platform.errors import DeclarationError
 
 ColumnChecks: Any = make_dataclass("ColumnChecks", [(name, Any, field(default=None)) for name in CHECKS], frozen=True)
 """The checks of a column, by their names in ``pa.Field``."""
@@ -57,13 +58,23 @@ class InlineContract:
     columns: Mapping[str, T.DataType | InlineColumn]
     unique: Sequence[str] = ()
 
-    def model(self, name: str) -> type[Any]:
-        """The pandera model with these columns."""
+    def model(self, table_name: str) -> type[Any]:
+        """The pandera model with these columns, named after the table."""
+        name = "".join(part.capitalize() for part in table_name.split("_"))
         columns = [
             (name, one if isinstance(one, InlineColumn) else InlineColumn(type=one))
             for name, one in self.columns.items()
         ]
-        members: dict[str, Any] = {f"column_{at}": column.field_as(name) for at, (name, column) in enumerate(columns)}
+        members: dict[str, Any] = {}
+        for at, (column_name, column) in enumerate(columns):
+            try:
+                members[f"column_{at}"] = column.field_as(column_name)
+            except (TypeError, ValueError) as error:  # of pandera, for a check without what it needs
+                raise DeclarationError(
+                    f"{table_name}: contract {name}, field {column_name}: a check is refused: {error}",
+                    rule="a check takes what it takes in pa.Field",
+                    remedy="write for example checks: {ge: 0, isin: [1, 2]}",
+                ) from error
         members["__annotations__"] = {f"column_{at}": column.type for at, (_, column) in enumerate(columns)}
         members["__module__"] = __name__
         if self.unique:

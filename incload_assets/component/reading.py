@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass, replace
 from datetime import timedelta
 from importlib import import_module
-from types import MappingProxyType
-from typing import Any, get_args, get_origin
+from types import MappingProxyType, NoneType
+from typing import Any, cast, get_args, get_origin
 
 import dagster as dg
 import pyspark.sql.types as T
@@ -91,6 +91,8 @@ class Reader:
             return self._chosen(node, choices)
         if isinstance(value, Mapping):
             return self._mapping(node, members)
+        if len(only := [one for one in members if one is not NoneType]) == 1 and is_dataclass(only[0]):
+            return None if value is None and NoneType in members else self._made(node, cast(Any, only[0]))
         several = next((one for one in members if is_several(one)), None)
         if several is not None and (isinstance(value, tuple) or (isinstance(value, str) and str not in members)):
             items = [self.read(one, get_args(several)[0]) for one in (value if isinstance(value, tuple) else [node])]
@@ -120,7 +122,7 @@ class Reader:
                 raise NameError(f"there is no {unknown[0]!r}; there are {', '.join(sorted(self._context.scope))}")
             return node_of(self._context.resolve_value(node.value), None, node.place, node.path)
         except Exception as error:  # whatever a template raises, which runs the author's code
-            reason = [line for line in str(error).splitlines() if line.strip()][-1]
+            reason = [type(error).__name__, *filter(str.strip, str(error).splitlines())][-1]
             raise self.wrong(
                 node,
                 f"is {node.value!r}, which cannot be filled in",
@@ -135,8 +137,8 @@ class Reader:
         if chosen is None:
             raise self.wrong(node, "lacks 'type'", allowed, f"write type: {next(iter(choices))}")
         name = self._rendered(chosen).value
-        if name not in choices:
-            raise self.wrong(chosen, f"is {name!r}", allowed, _instead(name, choices))
+        if not isinstance(name, str) or name not in choices:
+            raise self.wrong(chosen, f"is {chosen.plain!r}", allowed, _instead(chosen.plain, choices))
         content = {key: child for key, child in node.value.items() if key != "type"} if chosen is not node else {}
         return self._made(Node(content, node.place, node.path), choices[name])
 

@@ -60,9 +60,9 @@ def _asset(node: Node, reader: Reader, module: str) -> dg.AssetsDefinition:
     name = given.setdefault(NAME, getattr(function, "__name__", None))
     if name is None:
         raise reader.wrong(node, "lacks 'name'", "a table without a function has a name", "write name: orders")
-    if isinstance(given["contract"], InlineContract):
-        given["contract"] = given["contract"].model("".join(part.capitalize() for part in name.split("_")))
     try:
+        if isinstance(given["contract"], InlineContract):
+            given["contract"] = given["contract"].model(name)
         return incremental_asset(**given)(function or _as_they_are(name, given.get("description"), module))
     except DeclarationError as error:
         raise DeclarationError(

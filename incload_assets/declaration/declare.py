@@ -11,7 +11,7 @@ from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.conditions import check_conditions
 from incload_assets.declaration.declared import Declared
 from incload_assets.declaration.eras import check_eras
-from incload_assets.declaration.field_types import check_types
+from incload_assets.declaration.field_types import check_type, check_types
 from incload_assets.declaration.own_fields import check_own_fields
 from incload_assets.declaration.rules import check_columns, check_retention
 from incload_assets.declaration.source import Source
@@ -26,6 +26,7 @@ def declare(declaration: Declaration) -> Table:
     """The table of a declaration; a DeclarationError names table, field, value, rule and what to write instead."""
     table_name, source = declaration.name, declaration.source
     changes, write = declaration.changes, declaration.write
+    check_type(table_name, "write", write, Write)
     partitions_def = time_windows(table_name, declaration.partitions_def)
     if (advice := too_many_windows(partitions_def)) is not None:
         logging.getLogger("incload").warning("%s: %s", table_name, advice)

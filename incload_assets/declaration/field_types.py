@@ -46,7 +46,8 @@ _EXAMPLES: Mapping[str, str] = {
 
 def check_types(table_name: str, place: str, part: Any) -> None:
     """Refuses a dataclass with a value not of its field's type; ``place`` prefixes the field's name in the message."""
-    hints = _hints(type(part))
+    kind: Any = type(part)
+    hints = _hints(kind)
     for field in fields(part):
         if field.init:
             check_type(table_name, f"{place}{field.name}", getattr(part, field.name), hints[field.name])
@@ -99,7 +100,7 @@ def as_columns(value: Any) -> Any:
 
 
 @cache
-def _hints(of: type[Any]) -> Mapping[str, Any]:
+def _hints(of: Any) -> Mapping[str, Any]:
     return get_type_hints(of, include_extras=True)
 
 

@@ -17,7 +17,7 @@ from dagster.components.component_scaffolding import scaffold_object
 from dagster_dg_cli.cli import create_dg_cli
 
 import incload_assets
-from incload_assets.assets import incremental_asset
+from incload_assets.assets import Files, incremental_asset
 from incload_assets.assets.incremental import table_of
 from incload_assets.code_location import project_definitions
 from incload_assets.component.kinds import choices_of
@@ -180,7 +180,16 @@ def location(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_a_project_loads_its_files_of_yaml_and_makes_what_they_share(location: Path) -> None:
+    location.with_name("names.py").write_text(
+        "import dagster as dg\nfrom incload_assets.assets import Files\n\n@dg.template_var\n"
+        "def files(_):\n    return lambda name: Files('{landing}/' + name + '/{window:%Y-%m-%d}.csv')\n"
+    )
+    before, after = PAYMENTS.index("  source:\n"), PAYMENTS.index("  contract:\n")
+    source = '  source: "{{ files(name) }}"\n'
+    location.write_text(f"{PAYMENTS[:before]}{source}{PAYMENTS[after:]}template_vars_module: .names\n")
     found = project_definitions(location.parents[2] / "definitions.py", settings=Settings(samples=False))
+    [table] = [table for asset in found.assets or () if (table := table_of(asset)) is not None]
+    assert table.source == Files("{landing}/payments/{window:%Y-%m-%d}.csv")
     repository = found.get_repository_def()
     assert {"watch_payments", "orphaned_runs"} <= {sensor.name for sensor in repository.sensor_defs}
     assert repository.has_job("load_payments")
@@ -195,9 +204,8 @@ def test_a_location_that_makes_nothing_of_what_tables_share_is_refused_with_the_
 
 def test_a_file_without_a_table_is_refused(location: Path) -> None:
     location.write_text("type: incload_assets.IncrementalTable\n")
-    with pytest.raises(Exception, match="defs\\.yaml") as raised:
+    with pytest.raises(DeclarationError, match=re.escape(f"{location.parent}: declares no table.")):
         project_definitions(location.parents[2] / "definitions.py", settings=Settings(samples=False))
-    assert str(raised.value.__cause__).startswith(f"{location.parent}: declares no table.")
 
 
 def test_a_table_of_yaml_loads(tmp_path: Path, spark_settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

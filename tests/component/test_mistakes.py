@@ -1,11 +1,18 @@
 """Mistakes in YAML: each is named with its file, its line, its key and what is allowed."""
 
 import re
+from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import reduce
+from operator import getitem
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
+import yaml
+from dagster_shared.yaml_utils import safe_load_yaml
 
 from incload_assets.platform.errors import DeclarationError
 from tests.component.files import PAYMENTS, loaded, reported, written
@@ -107,6 +114,15 @@ MISTAKES = {
         "      amount:\n        type: decimal(12,2)\n        checks:\n          ge: 0",
         "      amount: # here\n        type: decimal(12,2)\n        checks:\n          ge: zero",
         r"field amount: check .*'zero' is not a value of decimal",
+    ),
+    "check without its value": Mistake(
+        "      amount:\n        type: decimal(12,2)\n        checks:\n          ge: 0",
+        "      amount: # here\n        type: decimal(12,2)\n        checks:\n          ge: {}",
+        r"field amount: a check is refused: .*min_value",
+    ),
+    "former partitions that are none": Mistake(
+        "  write:\n", "  former_partitions: daily # here\n  write:\n",
+        r"former_partitions is 'daily'\. Rule: it is a mapping with the keys partitions_def, until, source, read_older",
     ),
     "unknown protection": Mistake(
         "personal: true}", "personal: {type: hash, key: crm}} # here",
@@ -246,3 +262,28 @@ def test_a_mistake_is_named_with_its_line(mistake: Mistake, tmp_path: Path) -> N
     assert re.search(mistake.says, str(raised.value))
     seen = [click.unstyle(error) for error in reported(file)]
     assert [error.partition(" ")[0] for error in seen] == ([f"{file}:{lines[0]}"] if mistake.seen else [])
+
+
+def nodes(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The keys that lead to each value."""
+    for key, child in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield (*path, key)
+        yield from nodes(child, (*path, key))
+
+
+@pytest.mark.parametrize("odd", [5, "x", {1: [2]}], ids=repr)
+def test_an_odd_value_anywhere_is_accepted_by_all_or_named_with_a_line(odd: Any, tmp_path: Path) -> None:
+    whole = safe_load_yaml(PAYMENTS)
+    refused = 0
+    for path in nodes(whole["attributes"]):
+        changed = deepcopy(whole)
+        reduce(getitem, path[:-1], changed["attributes"])[path[-1]] = odd
+        file = written(tmp_path, yaml.safe_dump(changed, sort_keys=False))
+        try:
+            loaded(file)
+        except DeclarationError as error:
+            assert re.match(rf"{file}:\d+: ", str(error))
+            refused += 1
+        else:
+            assert reported(file) == []
+    assert refused >= 24

@@ -37,6 +37,7 @@ def changes(**given: Any) -> dict[str, Changes]:
             "items: changes.keys is 5. Rule: it is an ordered list of strings. Remedy: ",
         ),
         (lambda: changes(keys=None), "items: changes.keys is None. Rule"),
+        (lambda: {"write": "merge"}, "items: write is 'merge'. Rule: it is a Write. Remedy: write write=Merge()"),
         (lambda: changes(keys=[["id"]]), "items: changes.keys is (['id'],). Rule"),
         (lambda: changes(keys={"id"}), "items: changes.keys is {'id'}. Rule: it is an ordered list of strings"),
         (lambda: changes(sequence_by=5), "items: changes.sequence_by is 5. Rule"),
