@@ -18,6 +18,8 @@ from incload_assets.contract.checks import compile_check
 from incload_assets.contract.literals import Uncompilable
 from incload_assets.contract.patterns import java_pattern
 
+pytestmark = pytest.mark.reads
+
 LONG, DOUBLE, TEXT = T.LongType(), T.DoubleType(), T.StringType()
 Meaning = Callable[[Any, dict[str, Any]], bool]
 

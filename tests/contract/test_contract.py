@@ -17,6 +17,8 @@ from incload_assets.contract.contract import Contract, column_of, compile_contra
 from incload_assets.contract.conversion import MAX_LEVELS
 from incload_assets.platform.errors import DeclarationError
 
+pytestmark = pytest.mark.reads
+
 TEXT = T.StringType()
 
 

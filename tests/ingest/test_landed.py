@@ -5,6 +5,7 @@ from typing import Any
 
 import pandera.pyspark as pa
 import pyspark.sql.types as T
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -13,6 +14,8 @@ from incload_assets.assets.incremental import table_of
 from incload_assets.declaration.table import Table
 from incload_assets.ingest.landed import validated_from_log
 from tests.support.tables import GoodItem, Item, day, declared
+
+pytestmark = pytest.mark.reads
 
 LOG = (
     "id string, value string, seq bigint, _kind string, _window string, _source struct<file: string, block: bigint, "

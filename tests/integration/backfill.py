@@ -18,11 +18,11 @@ import dagster as dg
 from incload_assets.platform.settings import Settings
 from incload_assets.progress.run_tags import RANGE_END_TAG, RANGE_START_TAG
 from tests.support.guest_table import House, house
-from tests.writes.case import EXAMPLES
+from tests.support.sampling import NIGHT
 
 FIRST = date(2025, 1, 1)
 YEAR = [str(FIRST + timedelta(n)) for n in range(365)]
-DAYS = YEAR if EXAMPLES > 1 else YEAR[:100]
+DAYS = YEAR if NIGHT else YEAR[:100]
 """Those of the tests; the whole year is for the night."""
 DAILY = dg.DailyPartitionsDefinition(str(FIRST), end_date=str(FIRST + timedelta(len(YEAR))))
 

@@ -17,11 +17,11 @@ from incload_assets.platform.settings import Settings
 from incload_assets.progress.checkpoint import ERROR_CLASSES
 from tests.integration.backfill import DAYS, dated, deliver, load
 from tests.support.guest_table import House
-from tests.writes.case import EXAMPLES
+from tests.support.sampling import NIGHT
 
 POISONED = [DAYS[n] for n in (3, 40, 41, 70, -1)]
 KILLED = (DAYS[28], DAYS[35])  # two stretches of the calendar: the first is loaded before the second begins
-LENGTHS = {"ranges": len(DAYS) // 3} | ({"single runs": 1} if EXAMPLES > 1 else {})
+LENGTHS = {"ranges": len(DAYS) // 3} | ({"single runs": 1} if NIGHT else {})
 """How many days a run may have; a year of single runs takes the better part of an hour, so it is for the night."""
 
 

@@ -5,7 +5,6 @@ keys, takes some away and brings half of these back, and then updates one row ag
 INCLOAD_TEST_EXAMPLES is the number of five hundreds of rows.
 """
 
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -27,10 +26,11 @@ from tests.servers.connect import ConnectServer
 from tests.servers.kafka import KafkaServer
 from tests.servers.postgres import PostgresServer
 from tests.support.tables import Loaded, make
+from tests.writes.case import EXAMPLES
 
 pytestmark = pytest.mark.integration
 
-ROWS = 500 * int(os.environ.get("INCLOAD_TEST_EXAMPLES", "1"))
+ROWS = 500 * EXAMPLES
 BURSTS = (1, 2)
 """Each on a day of its own."""
 APART = 100_000_000

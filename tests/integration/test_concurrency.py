@@ -21,8 +21,9 @@ from incload_assets.platform.spark.resource import open_session
 from incload_assets.writes import merge as merge_module
 from tests.integration.loader import STATEMENT_IS_SENT_SECONDS, at_once, slowed
 from tests.support.literal_source import Record
+from tests.support.sampling import NIGHT
 from tests.support.tables import DatedItem, Loaded, day, item, make
-from tests.writes.case import EXAMPLES, Case, order_of
+from tests.writes.case import Case, order_of
 from tests.writes.case_append import APPEND
 from tests.writes.case_delete_insert import DELETE_INSERT
 from tests.writes.case_full_reload import FULL_RELOAD
@@ -129,13 +130,13 @@ def test_loads_that_write_one_partition_again_at_once_give_the_fold(
 @pytest.mark.parametrize("seed", [int(os.environ["INCLOAD_TEST_SEED"])], ids=str)
 @pytest.mark.parametrize(
     "case",
-    [HISTORY, APPEND, FULL_RELOAD, DELETE_INSERT, MERGE_SOFT_DELETE, *([SNAPSHOT] if EXAMPLES > 1 else [])],
+    [HISTORY, APPEND, FULL_RELOAD, DELETE_INSERT, MERGE_SOFT_DELETE, *([SNAPSHOT] if NIGHT else [])],
     ids=lambda case: case.name,
 )
 def test_loads_of_one_table_at_once_give_what_they_give_one_by_one_in_every_way_of_writing(
     spark: SparkSession, spark_url: str, tmp_path: Path, case: Case, seed: int
 ) -> None:
-    loads = [1, 2, 3] if EXAMPLES > 1 else [1, 2]
+    loads = [1, 2, 3] if NIGHT else [1, 2]
     content = {day(n): random_changes(seed)[day(n)] for n in loads}
     if case.changes.delete_when is None:
         content = {key: [{**row, "op": "u"} for row in rows] for key, rows in content.items()}

@@ -23,8 +23,9 @@ from incload_assets.writes.merge_into import app_id, merge
 from tests.integration.loader import POINTS, dagster_house, load_until, materialize, started
 from tests.support.guest_table import House, guest, key
 from tests.support.literal_source import Record
+from tests.support.sampling import NIGHT
 from tests.support.tables import DAYS, day, item, make
-from tests.writes.case import EXAMPLES, Case
+from tests.writes.case import Case
 from tests.writes.cases import CASES
 
 BEFORE = {("kept", 1), ("changed", 1), ("deleted", 1)}
@@ -162,7 +163,7 @@ TELLING = {
 KILLED = [
     (case, point)
     for case, point in itertools.product(CASES, POINTS)
-    if point in TELLING.get(case.name, ()) or (EXAMPLES > 1 and point != "before the checkpoint")
+    if point in TELLING.get(case.name, ()) or (NIGHT and point != "before the checkpoint")
 ]
 
 

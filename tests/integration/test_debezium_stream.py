@@ -36,10 +36,11 @@ from tests.servers.connect import ConnectServer, running_connect
 from tests.servers.kafka import KafkaServer
 from tests.servers.postgres import PostgresServer
 from tests.support.tables import Loaded, day, make
+from tests.writes.case import EXAMPLES
 
 pytestmark = pytest.mark.integration
 
-THOUSANDS = 2 * int(os.environ.get("INCLOAD_TEST_EXAMPLES", "1"))
+THOUSANDS = 2 * EXAMPLES
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)
 Rows = list[tuple[Any, ...]]
 LAST = range(-20, 0)

@@ -20,17 +20,17 @@ from incload_assets.declaration.write import Write
 from incload_assets.maintenance.compact_logs import compact
 from incload_assets.platform.errors import DeclarationError
 from incload_assets.platform.sql import all_of, any_of, combined
+from tests.support.sampling import NIGHT
 from tests.support.tables import Item, Loaded, day, item, make
-from tests.writes.case import EXAMPLES
 
 WORDS = ["order", "select", "window", "log", "row", "values", "from", "a.b", "a-b", "per`cent`", "naïve", "😀"]
 ALIKE = {  # what the statements of the loader call their two sides, with what they look for in them
     "t": T.StructType([T.StructField("seq", T.LongType()), T.StructField("order", T.StringType())]),
     "s": T.StructType([T.StructField("_row", T.StructType([T.StructField("seq", T.LongType())]))]),
 }
-WIDTH = 300 if EXAMPLES > 1 else 60
+WIDTH = 300 if NIGHT else 60
 NUMBERS = [f"n{i}" for i in range(WIDTH - len(WORDS) - len(ALIKE) - 3)]
-BIG = "x" * (10 if EXAMPLES > 1 else 1) * 2**20
+BIG = "x" * (10 if NIGHT else 1) * 2**20
 COMMON = {
     "order": "'; DROP TABLE t; --",
     "select": "👩‍👩‍👧 🇨🇭",
@@ -74,7 +74,7 @@ WAYS = [
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("write", "changes"), WAYS if EXAMPLES > 1 else WAYS[:1])
+@pytest.mark.parametrize(("write", "changes"), WAYS if NIGHT else WAYS[:1])
 def test_many_columns_with_odd_names_and_values_arrive_as_they_are(
     spark: SparkSession, tmp_path: Path, write: Write, changes: Changes
 ) -> None:

@@ -1,11 +1,24 @@
 """What the tests of the models have in common."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from tests.model.exploration import WRONG, Machine, Outcome, State
+from tests.model.terms import Case
+from tests.support.sampling import NIGHT
 
 Record = Callable[[str, object], None]
 """Pytest's ``record_property``: the figures of each exploration are in its report."""
+
+
+def bounded(cases: Mapping[str, Case], by_day: Mapping[str, Case]) -> Mapping[str, Case]:
+    """Cases to explore: by day, those that take a quarter of a minute or more are replaced by smaller ones.
+
+    Args:
+        cases: All, by name.
+        by_day: The smaller ones.
+    """
+    assert by_day.keys() <= cases.keys()
+    return cases if NIGHT else {**cases, **by_day}
 
 
 def check_right(model: Machine[State], record: Record) -> Outcome:

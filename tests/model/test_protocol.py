@@ -2,10 +2,13 @@
 
 import pytest
 
-from tests.model.checking import Record, check_right, check_wrong
+from tests.model.checking import Record, bounded, check_right, check_wrong
 from tests.model.protocol import CASES, SWITCHES, Model
 from tests.model.terms import Case, down, fold, once, up
 
+EXPLORED = bounded(
+    CASES, {"insert, delete, revive, one of them killed": Case({"A": once(up(5), down(10)), "B": once(up(20))})}
+)
 TEETH = {
     "fence": "fix of a replay killed",
     "reconcile": "insert, delete, revive",
@@ -19,9 +22,9 @@ TEETH = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", EXPLORED)
 def test_whatever_the_order_of_steps_the_table_is_the_fold_in_the_end(name: str, record_property: Record) -> None:
-    check_right(Model(CASES[name]), record_property)
+    check_right(Model(EXPLORED[name]), record_property)
 
 
 @pytest.mark.parametrize("part", SWITCHES)

@@ -3,7 +3,7 @@
 Random walks of a model are followed by real loads of a real table; after each step, what can be seen of both has to be
 the same: the log of every window with its landing number and markers, the row of the key, the fences, the checkpoints,
 where each run stands, and the number of what it is about to send. The walks are chosen so that together they take many
-kinds of steps (with INCLOAD_TEST_EXAMPLES above 1, all that are known), and would be seen to go otherwise without any
+kinds of steps (at night, all that are known), and would be seen to go otherwise without any
 one part of the protocol.
 
 By day two kinds of loads are walked, chosen by the seed of the test run; at night all.
@@ -26,6 +26,7 @@ from tests.model.ranges import RANGE_CASES, RANGE_SWITCHES, RangeModel
 from tests.model.real import Real, RealCompaction, RealSnapshots, view_of
 from tests.model.snapshots import NEEDLESS, SNAPSHOT_CASES, SNAPSHOT_SWITCHES, SnapshotModel
 from tests.model.walks import Walk, along, chosen, moves
+from tests.support.sampling import NIGHT
 from tests.writes.case import EXAMPLES, SEED
 
 UNMARKED = frozenset({"markers", "carried markers"})
@@ -40,7 +41,7 @@ REAL: dict[type[Model], type[Real]] = {SnapshotModel: RealSnapshots, CompactionM
 ACTIONS_A_DAY = {"single loads": 88, "range loads": 88, "snapshots": 45, "compaction": 16}
 SEEDS = {"single loads": 0, "range loads": 2, "snapshots": 0, "compaction": 0}
 """Of the walks of every day, which show every part of the protocol."""
-TODAY = list(MODELS) if EXAMPLES > 1 else [["single loads", "compaction"], ["range loads", "snapshots"]][SEED % 2]
+TODAY = list(MODELS) if NIGHT else [["single loads", "compaction"], ["range loads", "snapshots"]][SEED % 2]
 PARTS = {
     "single loads": SWITCHES.keys() - {"distrust"},  # what is left out is Dagster's part
     "range loads": RANGE_SWITCHES.keys() - {"first"},
@@ -73,7 +74,7 @@ def walks(kind: str, seed: int) -> list[Walk]:
     written = [
         along(MODELS[kind][case], PARTS[kind], _actions(walk), view_of) for case, walk in WRITTEN.get(kind, {}).items()
     ]
-    most = ACTIONS_A_DAY[kind] if EXAMPLES == 1 else math.inf
+    most = math.inf if NIGHT else ACTIONS_A_DAY[kind]
     return written + chosen(list(MODELS[kind].values()), PARTS[kind], seed, view_of, most)
 
 
@@ -110,7 +111,7 @@ def test_the_real_code_takes_the_steps_of_the_model(
         follow(walk.model, walk.actions, spark_settings, tmp_path / str(n))
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", TODAY)
 def test_the_walks_show_every_part_of_the_protocol(kind: str) -> None:
     shown = set[str]().union(*(shown for walk in walks(kind, SEEDS[kind]) for shown in walk.shown))
     assert {f"without {part}" for part in PARTS[kind]} <= shown

@@ -47,14 +47,14 @@ def main() -> int:
                     print("the tests do not pass as the program is")
                     return 1
                 names = [Path(folder, str(number)) for number in range(len(mutants))]
-                outcomes = list(pool.map(lambda mutant, name: _report(mutant, name, remote), mutants, names))
+                outcomes = list(pool.map(lambda mutant, name: is_killed(mutant, name, remote), mutants, names))
         finally:
             connect_server.stop(settings)
     print(f"{sum(outcomes)} of {len(mutants)} mutants killed")
     return 0 if all(outcomes) else 1
 
 
-def _report(mutant: Mutant, folder: Path, remote: str) -> bool:
+def is_killed(mutant: Mutant, folder: Path, remote: str) -> bool:
     """Whether a mutant's tests fail; says so."""
     start = time.monotonic()
     file = _copied(folder) / mutant.file
@@ -82,7 +82,7 @@ def _copied(folder: Path) -> Path:
 
 def _pytest(folder: Path, tests: Iterable[str], remote: str) -> int:
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", f"--timeout={SECONDS_PER_TEST}"]
-    environment = {**os.environ, "INCLOAD_TEST_REMOTE": remote, "PYTHONPATH": str(folder)}
+    environment = {**os.environ, "INCLOAD_TEST_REMOTE": remote, "PYTHONPATH": str(folder), "INCLOAD_TEST_NIGHT": "0"}
     done = subprocess.run([*command, *tests], cwd=folder, env=environment, capture_output=True, text=True)
     if done.returncode not in (PASSED, FAILED):
         print(done.stdout[-2000:], done.stderr[-2000:])

@@ -24,11 +24,11 @@ from tests.runs.crashing import TABLES
 from tests.runs.workplace import Workplace, beside, process_of, workplace_in
 from tests.support.guest_table import guest, key
 from tests.support.project_copy import PROJECT
-from tests.writes.case import EXAMPLES
+from tests.support.sampling import NIGHT
 
 pytestmark = pytest.mark.integration
 
-TRIED = list(POINTS) if EXAMPLES > 1 else ["after landing", "merging", "before the checkpoint"]
+TRIED = list(POINTS) if NIGHT else ["after landing", "merging", "before the checkpoint"]
 """The points that are tried every day; a night run tries them all."""
 LAST = TABLES[-1]
 

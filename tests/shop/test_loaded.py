@@ -31,7 +31,8 @@ from incload_assets.shop.plan import FEEDS, TradingPlan
 from incload_assets.shop.settings import SETTINGS
 from tests.shop.conftest import MONDAY
 from tests.support.detection import detected
-from tests.writes.case import EXAMPLES, SEED
+from tests.support.sampling import NIGHT
+from tests.writes.case import SEED
 
 Row = dict[str, Any]
 DAILY = dg.DailyPartitionsDefinition(MONDAY.isoformat())
@@ -251,7 +252,7 @@ DERIVED = [
 
 @pytest.mark.slow
 @pytest.mark.integration
-@pytest.mark.parametrize(("name", "of", "fold", "start", "steps"), DERIVED if EXAMPLES > 1 else DERIVED[SEED % 2 :: 2])
+@pytest.mark.parametrize(("name", "of", "fold", "start", "steps"), DERIVED if NIGHT else DERIVED[SEED % 2 :: 2])
 def test_a_derived_sample_table_is_what_its_source_tables_make(
     name: str,
     of: tuple[str, ...],

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.sources.case import Case
 from tests.support.discovery import case_modules
-from tests.writes.case import EXAMPLES
+from tests.support.sampling import NIGHT
 
 ALL: list[type[Case]] = [
     value
@@ -14,4 +14,4 @@ ALL: list[type[Case]] = [
     if isclass(value) and issubclass(value, Case) and value.__module__ == module.__name__ and hasattr(value, "name")
 ]
 DAILY = [case for case in ALL if case.daily]
-CASES = ALL if EXAMPLES > 1 else DAILY
+CASES = ALL if NIGHT else DAILY

@@ -11,10 +11,11 @@ from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.write import Write
 from tests.support.literal_source import Record
 from tests.support.oracle import change_streams
+from tests.support.sampling import NIGHT
 from tests.support.tables import DAYS, Item, Loaded, day, item
 
-EXAMPLES = int(os.environ.get("INCLOAD_TEST_EXAMPLES", "1"))
-"""Random examples of each case: 1 for every day, 100 for a night."""
+EXAMPLES = int(os.environ.get("INCLOAD_TEST_EXAMPLES", "10" if NIGHT else "1"))
+"""Random examples of each case."""
 SEED = int(os.environ.get("INCLOAD_TEST_SEED", "0"))
 """Of all that is random in a test run."""
 WINDOWS = 4

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from tests.support.discovery import case_modules
-from tests.writes.case import EXAMPLES, Case
+from tests.support.sampling import NIGHT
+from tests.writes.case import Case
 
 ALL = list(
     {
@@ -14,4 +15,4 @@ ALL = list(
     }.values()
 )
 DAILY = [case for case in ALL if case.daily]
-CASES = ALL if EXAMPLES > 1 else DAILY
+CASES = ALL if NIGHT else DAILY

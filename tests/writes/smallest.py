@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pyspark.sql import SparkSession
 
 from tests.support.literal_source import Record
+from tests.support.sampling import NIGHT
 from tests.support.tables import day
 from tests.writes.case import EXAMPLES, SEED, Case
 from tests.writes.examples import Differs, Example, Run, Step
@@ -45,7 +46,8 @@ def check(
             _told[known] = (
                 f"The smallest example that fails alike, of {trials.made} tried in {trials.seconds:.0f} s"
                 f"{' (there was no time for more)' if trials.are_over else ''}, is of the case {case.name}:\n\n"
-                f"{least}\n\n{says}\n\nINCLOAD_TEST_SEED={SEED} INCLOAD_TEST_EXAMPLES={EXAMPLES} repeat the first one."
+                f"{least}\n\n{says}\n\nINCLOAD_TEST_SEED={SEED} INCLOAD_TEST_EXAMPLES={EXAMPLES}"
+                f" INCLOAD_TEST_NIGHT={NIGHT:d} repeat the first one."
             )
         error.add_note(_told[known])
         raise

@@ -1,6 +1,6 @@
 """What every way of writing has to do, whatever it means: the laws, on random changes through the real loads.
 
-INCLOAD_TEST_EXAMPLES is the number of random examples of each; the default is for every day, 100 for a night. An
+INCLOAD_TEST_EXAMPLES is the number of random examples of each; the default is 1 by day and 10 at night. An
 example that fails is told with the seed, INCLOAD_TEST_SEED, and with the smallest one that fails alike.
 """
 

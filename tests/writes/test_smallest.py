@@ -10,8 +10,9 @@ from incload_assets.assets import Merge
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.read_view import ReadView
 from incload_assets.writes.plan import MergePlan
+from tests.support.sampling import NIGHT
 from tests.support.tables import day, item
-from tests.writes.case import EXAMPLES, Case
+from tests.writes.case import Case
 from tests.writes.case_merge import MERGE, newest
 from tests.writes.examples import Differs, Example, Run
 from tests.writes.shrinking import Trials, shrunk
@@ -66,7 +67,7 @@ def test_without_time_it_is_reduced_as_far_as_the_time_allows() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(EXAMPLES == 1, reason="of the conformance suite itself, and long: for the night")
+@pytest.mark.skipif(not NIGHT, reason="of the conformance suite itself, and long: for the night")
 @pytest.mark.timeout(900)
 def test_a_merge_that_lacks_its_guard_is_told_by_two_rows_and_two_loads_that_can_be_run_again(
     spark: SparkSession,

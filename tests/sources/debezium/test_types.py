@@ -15,6 +15,8 @@ from pyspark.sql import SparkSession
 
 from tests.sources.debezium.test_debezium import MARKER, column, event, table, validated, write
 
+pytestmark = pytest.mark.reads
+
 REMEDY = "declare decimals, time_precision_mode and encodings as configured in the connector"
 
 

@@ -15,7 +15,9 @@ from pyspark.sql import SparkSession
 from incload_assets.platform.errors import SourceUnreadable
 from incload_assets.sources.files.files import Files
 from tests.support.detection import detected
-from tests.support.files import FIRST, column, day, extracted, raw, write
+from tests.support.files import FIRST, column, day, each_extracted, extracted, raw, write
+
+pytestmark = pytest.mark.reads
 
 SOURCE = Files("{landing}/{window:%Y-%m-%d}/*.csv*")
 FOLDER = day(1).key
@@ -57,13 +59,13 @@ def test_unquoted_empty_is_null_and_quoted_empty_is_text(spark: SparkSession, la
     assert raw(extracted(spark, SOURCE, ["a", "b"])) == [(None, ""), ("", None), (" ", " x")]
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_fields_of_control_characters_are_kept(spark: SparkSession, landing: Path, end: str) -> None:
+def test_fields_of_control_characters_are_kept(spark: SparkSession, landing: Path) -> None:
     lines = ["a,b", "\0,", '"\0","\r\x85"', '"\r",', '"\r"', "1,2", ""]
-    write(landing / FOLDER / "a.csv", end.join(lines))
-    rows = extracted(spark, SOURCE, ["a", "b"])
-    assert raw(rows) == [("\0", None), ("\0", "\r\x85"), ("\r", None), (None, None), ("1", "2")]
-    assert [row["_malformed"] is None for row in rows] == [True, True, True, False, True]
+    for rows in each_extracted(
+        spark, SOURCE, landing / FOLDER, ["a", "b"], *(end.join(lines) for end in ("\n", "\r\n"))
+    ):
+        assert raw(rows) == [("\0", None), ("\0", "\r\x85"), ("\r", None), (None, None), ("1", "2")]
+        assert [row["_malformed"] is None for row in rows] == [True, True, True, False, True]
 
 
 def test_too_many_or_too_few_fields_are_malformed(spark: SparkSession, landing: Path) -> None:
@@ -74,12 +76,11 @@ def test_too_many_or_too_few_fields_are_malformed(spark: SparkSession, landing: 
     assert column(rows, "_payload")[1:3] == ["2", "3,b,c"]
 
 
-@pytest.mark.parametrize("text", ['id,name\n1,a\n2,"open\n3,c\n4,d\n', 'id,name\n1,a\n"2,open\n3,c\n4,d\n'])
-def test_an_open_quote_does_not_swallow_records_in_silence(spark: SparkSession, landing: Path, text: str) -> None:
-    write(landing / FOLDER / "a.csv", text)
-    rows = extracted(spark, SOURCE, ["id", "name"])
-    assert [row["_malformed"] is None for row in rows] == [True, False]
-    assert "4,d" in rows[1]["_payload"]
+def test_an_open_quote_does_not_swallow_records_in_silence(spark: SparkSession, landing: Path) -> None:
+    texts = ('id,name\n1,a\n2,"open\n3,c\n4,d\n', 'id,name\n1,a\n"2,open\n3,c\n4,d\n')
+    for rows in each_extracted(spark, SOURCE, landing / FOLDER, ["id", "name"], *texts):
+        assert [row["_malformed"] is None for row in rows] == [True, False]
+        assert "4,d" in rows[1]["_payload"]
 
 
 def test_a_line_break_in_the_last_field_of_a_file_is_fine_when_the_quote_is_closed(
@@ -92,11 +93,10 @@ def test_a_line_break_in_the_last_field_of_a_file_is_fine_when_the_quote_is_clos
     assert column(rows, "_malformed") == [None] * 3
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_each_way_to_end_a_line(spark: SparkSession, landing: Path, end: str) -> None:
-    write(landing / FOLDER / "a.csv", end.join(["", "id,name", "1,a", "", '2,"b"', "", ""]))
-    rows = extracted(spark, SOURCE, ["id", "name"])
-    assert (raw(rows), column(rows, "_malformed")) == ([("1", "a"), ("2", "b")], [None, None])
+def test_each_way_to_end_a_line(spark: SparkSession, landing: Path) -> None:
+    texts = (end.join(["", "id,name", "1,a", "", '2,"b"', "", ""]) for end in ("\n", "\r\n", "\r"))
+    for rows in each_extracted(spark, SOURCE, landing / FOLDER, ["id", "name"], *texts):
+        assert (raw(rows), column(rows, "_malformed")) == ([("1", "a"), ("2", "b")], [None, None])
 
 
 def test_mixed_line_ends_lose_nothing(spark: SparkSession, landing: Path) -> None:
@@ -105,17 +105,12 @@ def test_mixed_line_ends_lose_nothing(spark: SparkSession, landing: Path) -> Non
     assert (raw(rows), column(rows, "_malformed")) == ([("1", "a"), ("2", "b"), ("3", "c")], [None] * 3)
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
-def test_line_breaks_within_quotes_are_kept_as_they_are(
-    spark: SparkSession, landing: Path, end: str, name: str
-) -> None:
+def test_line_breaks_within_quotes_are_kept_as_they_are(spark: SparkSession, landing: Path) -> None:
     values = ["a\r\nb", "a\nb", "a\rb", "x\r", "x\n", "x\r\n", "\r", "\n", 'x"\r', '"', "", "x"]
     lines = ["id,name", *('"{0}","{0}"'.format(value.replace('"', '""')) for value in values)]
-    text = end.join(lines).encode()
-    write(landing / FOLDER / name, gzip.compress(text) if name.endswith("gz") else text)
-    rows = extracted(spark, SOURCE, ["id", "name"])
-    assert (raw(rows), column(rows, "_malformed")) == ([(value, value) for value in values], [None] * len(values))
+    texts = [end.join(lines).encode() for end in ("\n", "\r\n")]
+    for rows in each_extracted(spark, SOURCE, landing / FOLDER, ["id", "name"], *texts, *map(gzip.compress, texts)):
+        assert (raw(rows), column(rows, "_malformed")) == ([(value, value) for value in values], [None] * len(values))
 
 
 def test_an_unquoted_last_field_has_nothing_of_its_line_end(spark: SparkSession, landing: Path) -> None:
@@ -125,26 +120,28 @@ def test_an_unquoted_last_field_has_nothing_of_its_line_end(spark: SparkSession,
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        ('1,"x" ', "text after a closing quote"),
-        ('1,"x"y', "text after a closing quote"),
-        ('"1" ,x', "text after a closing quote"),
-        ('"1"\0,x', "text after a closing quote"),
-        ("1,a\rb", "a line break without quotes"),
-        ("1,x\r\r", "a line break without quotes"),
-        ("1,x\r2,y", "a line break without quotes"),
-        ('"1\uffff""2",x', "U+FFFF in quotes, which is not a character"),
-        ("1,x,y,z", "not the 2 fields of the header"),
-        ('"1","x', "a quote is not closed"),
-        ('1,"', "a quote is not closed"),
-    ],
-)
-def test_what_cannot_be_told_for_sure_is_malformed(spark: SparkSession, landing: Path, line: str, reason: str) -> None:
-    write(landing / FOLDER / "a.csv", f'id,name\n0,a"b\n{line}')
-    rows = extracted(spark, SOURCE, ["id", "name"])
-    assert (raw(rows), column(rows, "_malformed")) == ([("0", 'a"b'), (None, None)], [None, reason])
+UNSURE = [
+    ('1,"x" ', "text after a closing quote"),
+    ('1,"x"y', "text after a closing quote"),
+    ('"1" ,x', "text after a closing quote"),
+    ('"1"\0,x', "text after a closing quote"),
+    ("1,a\rb", "a line break without quotes"),
+    ("1,x\r\r", "a line break without quotes"),
+    ("1,x\r2,y", "a line break without quotes"),
+    ('"1\uffff""2",x', "U+FFFF in quotes, which is not a character"),
+    ("1,x,y,z", "not the 2 fields of the header"),
+    ('"1","x', "a quote is not closed"),
+    ('1,"', "a quote is not closed"),
+]
+"""Lines, and why they are malformed."""
+
+
+def test_what_cannot_be_told_for_sure_is_malformed(spark: SparkSession, landing: Path) -> None:
+    found = each_extracted(
+        spark, SOURCE, landing / FOLDER, ["id", "name"], *(f'id,name\n0,a"b\n{line}' for line, _ in UNSURE)
+    )
+    for rows, (line, reason) in zip(found, UNSURE, strict=True):
+        assert (raw(rows), column(rows, "_malformed")) == ([("0", 'a"b'), (None, None)], [None, reason]), line
 
 
 def test_a_carriage_return_in_quotes_is_malformed_where_lines_end_with_one(spark: SparkSession, landing: Path) -> None:
@@ -172,11 +169,10 @@ def test_long_fields_and_records_of_many_fields(spark: SparkSession, landing: Pa
     assert raw(rows) == [("0", "20999"), ('x"\n' * 300_000, "y" * 300_000)]
 
 
-@pytest.mark.parametrize("blank", ["\r\n", "\r\r\n", "\n\r\r\r\n"])
-def test_lines_of_nothing_but_carriage_returns_are_blank(spark: SparkSession, landing: Path, blank: str) -> None:
-    write(landing / FOLDER / "a.csv", f'id,name\n1,a\n{blank}"\r",b\n{blank}')
-    rows = extracted(spark, SOURCE, ["id", "name"])
-    assert (raw(rows), column(rows, "_malformed")) == ([("1", "a"), ("\r", "b")], [None, None])
+def test_lines_of_nothing_but_carriage_returns_are_blank(spark: SparkSession, landing: Path) -> None:
+    texts = (f'id,name\n1,a\n{blank}"\r",b\n{blank}' for blank in ("\r\n", "\r\r\n", "\n\r\r\r\n"))
+    for rows in each_extracted(spark, SOURCE, landing / FOLDER, ["id", "name"], *texts):
+        assert (raw(rows), column(rows, "_malformed")) == ([("1", "a"), ("\r", "b")], [None, None])
 
 
 def test_one_column(spark: SparkSession, landing: Path) -> None:
@@ -196,10 +192,9 @@ def test_compressed_files(spark: SparkSession, landing: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("content", [b"", b"\n\r\n", b"id,name", b"id,name\n", b"\xef\xbb\xbfid,name\r\n\r\n"])
-def test_files_without_records(spark: SparkSession, landing: Path, content: bytes) -> None:
-    write(landing / FOLDER / "a.csv", content)
-    assert extracted(spark, SOURCE, ["id"]) == []
+def test_files_without_records(spark: SparkSession, landing: Path) -> None:
+    contents = (b"", b"\n\r\n", b"id,name", b"id,name\n", b"\xef\xbb\xbfid,name\r\n\r\n")
+    assert each_extracted(spark, SOURCE, landing / FOLDER, ["id"], *contents) == [[]] * len(contents)
 
 
 def test_a_header_longer_than_the_first_read(spark: SparkSession, landing: Path) -> None:
@@ -233,12 +228,12 @@ def test_a_header_with_a_name_too_long_is_refused(spark: SparkSession, landing: 
         extracted(spark, SOURCE, ["id"])
 
 
-@pytest.mark.parametrize(
-    ("text", "name"), [('"a\nb"\n1\n', "a\nb"), ('"a\n"\r\n1', "a"), ("\0\n1", "\0"), ('\r\r"""a"""\r1', '"a"')]
-)
-def test_a_header_with_line_breaks_and_odd_characters(spark: SparkSession, landing: Path, text: str, name: str) -> None:
-    write(landing / FOLDER / "a.csv", text)
-    assert raw(extracted(spark, SOURCE, [name])) == [("1",)]
+def test_a_header_with_line_breaks_and_odd_characters(spark: SparkSession, landing: Path) -> None:
+    texts = {"a\nb": '"a\nb"\n1\n', "a": '"a\n"\r\n1', "\0": "\0\n1", '"a"': '\r\r"""a"""\r1'}
+    for name, [row] in zip(
+        texts, each_extracted(spark, SOURCE, landing / FOLDER, [*texts], *texts.values()), strict=True
+    ):
+        assert row["_raw"] == dict.fromkeys(texts) | {name: "1"}
 
 
 def test_names_that_differ_in_case_are_different(spark: SparkSession, landing: Path) -> None:

@@ -12,7 +12,9 @@ from incload_assets.declaration.source import EXTRACTED_COLUMNS
 from incload_assets.sources.files import records
 from incload_assets.sources.files.files import Files
 from tests.support.detection import detected
-from tests.support.files import FIRST, column, day, extracted, raw, write
+from tests.support.files import FIRST, column, day, each_extracted, extracted, raw, write
+
+pytestmark = pytest.mark.reads
 
 SOURCE = Files("{landing}/{window:%Y-%m-%d}/*.json*")
 FOLDER = day(1).key
@@ -40,74 +42,76 @@ def test_a_line_becomes_a_record_with_its_place(spark: SparkSession, landing: Pa
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("1.10000000000000000000001", "1.10000000000000000000001"),
-        ("99999999999999999999.999999999999999999", "99999999999999999999.999999999999999999"),
-        ("-0.000000000000000001", "-0.000000000000000001"),
-        ("9223372036854775807", "9223372036854775807"),
-        ("123456789012345678901234567890", "123456789012345678901234567890"),
-        ("1234567890123456789012345678901234567890", "1234567890123456789012345678901234567890"),
-        ("0.12345678901234567890123456789012345678901", "0.12345678901234567890123456789012345678901"),
-        ("1.2345678901234567891e0", "1.2345678901234567891e0"),
-        ("-1E-400", "-1E-400"),
-        ("1e999", "1e999"),
-        (
-            '{"b":[1e999,1.5,"1e5",{"c":"2, 3e4"}],"a\\"1e5":1e05}',
-            '{"a\\"1e5":1e05,"b":[1e999,1.5,"1e5",{"c":"2, 3e4"}]}',
-        ),
-        ('["x", 1e999]', '["x",1e999]'),
-        ('["\ufdd11", 1e999]', '["\ufdd11",1e999]'),
-        ('"007"', "007"),
-        ('""', ""),
-        ("null", None),
-        ("true", "true"),
-        ('{"b":[1.50,"x"],"a":{}}', '{"a":{},"b":[1.5,"x"]}'),
-        ('"\\u00e9 \\ud83d\\ude00 😀 \\n"', "é 😀 😀 \n"),
-        ('"2026-01-01T03:00:00.123456+02:00"', "2026-01-01T03:00:00.123456+02:00"),
-    ],
-)
-def test_a_value_is_kept_exactly(spark: SparkSession, landing: Path, text: str, value: str | None) -> None:
-    write(landing / FOLDER / "a.json", f'{{"v":{text}}}')
-    assert raw(extracted(spark, SOURCE, ["v"])) == [(value,)]
+EXACTLY = [
+    ("1.10000000000000000000001", "1.10000000000000000000001"),
+    ("99999999999999999999.999999999999999999", "99999999999999999999.999999999999999999"),
+    ("-0.000000000000000001", "-0.000000000000000001"),
+    ("9223372036854775807", "9223372036854775807"),
+    ("123456789012345678901234567890", "123456789012345678901234567890"),
+    ("1234567890123456789012345678901234567890", "1234567890123456789012345678901234567890"),
+    ("0.12345678901234567890123456789012345678901", "0.12345678901234567890123456789012345678901"),
+    ("1.2345678901234567891e0", "1.2345678901234567891e0"),
+    ("-1E-400", "-1E-400"),
+    ("1e999", "1e999"),
+    (
+        '{"b":[1e999,1.5,"1e5",{"c":"2, 3e4"}],"a\\"1e5":1e05}',
+        '{"a\\"1e5":1e05,"b":[1e999,1.5,"1e5",{"c":"2, 3e4"}]}',
+    ),
+    ('["x", 1e999]', '["x",1e999]'),
+    ('["\ufdd11", 1e999]', '["\ufdd11",1e999]'),
+    ('"007"', "007"),
+    ('""', ""),
+    ("null", None),
+    ("true", "true"),
+    ('{"b":[1.50,"x"],"a":{}}', '{"a":{},"b":[1.5,"x"]}'),
+    ('"\\u00e9 \\ud83d\\ude00 😀 \\n"', "é 😀 😀 \n"),
+    ('"2026-01-01T03:00:00.123456+02:00"', "2026-01-01T03:00:00.123456+02:00"),
+]
+"""Values as a file has them, and as they are kept."""
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        (b'{"id":', "not valid JSON"),
-        (b'{"id":1,"id":2}', "the name 'id' occurs twice in an object"),
-        (b'{"a":1,"\\u0061":2,"b":NULL}', "not valid JSON"),
-        (b'{"b":0,"a":1,"\\u0061":2,"b":3}', "the name 'a' occurs twice in an object"),
-        (b'{"id":{"x":1,"x":1e5}}', "a name occurs twice in an object within the record"),
-        (b'{"id":"\\ud800"}', "it contains half a character (a surrogate without its pair)"),
-        (b'{"id":"\\ude00x"}', "it contains half a character (a surrogate without its pair)"),
-        (b'{"id":"\\ud83d\\ude00","id":"\\\\ud800"}', "the name 'id' occurs twice in an object"),
-        (b'{"id":NaN}', "not valid JSON"),
-        (b"{'id':1}", "not valid JSON"),
-        (b'{"id":01e5}', "not valid JSON"),
-        (b'{"id":1e5, 1e5:2}', "not valid JSON"),
-        (b'{"id":1e5}{"id":1e5}', "not valid JSON"),
-        (b'{"id":1},"end"', "more than one JSON value in the line"),
-        ('{"id":1},"\ufdd0"'.encode(), "more than one JSON value in the line"),
-        (b'{"id":1} {"id":2}', "not valid JSON"),
-        (b'{"id":1},{"id":2}', "more than one JSON value in the line"),
-        (b'{"id":1}], {"id":2}', "more than one JSON value in the line"),
-        (b"[1,2]", "not a JSON object"),
-        (b"null", "not a JSON object"),
-        (b'"end"', "not a JSON object"),
-        (b'{"id":"\xff\xfe"}', "not valid UTF-8"),
-        ('{"id":1}'.encode("utf-16le"), "not valid JSON"),
-    ],
-)
-def test_a_malformed_line_is_kept_with_the_reason(spark: SparkSession, landing: Path, line: bytes, reason: str) -> None:
-    write(landing / FOLDER / "a.json", b'{"id":8}\n' + line + b'\n{"id":9}\n')
-    rows = extracted(spark, SOURCE, ["id"])
-    assert raw(rows) == [("8",), (None,), ("9",)]
-    assert column(rows, "_malformed") == [None, reason, None]
-    assert rows[1]["_payload"] == line.decode(errors="replace")
-    assert rows[1]["_rescued"] is None
+def test_a_value_is_kept_exactly(spark: SparkSession, landing: Path) -> None:
+    texts = (f'{{"v":{text}}}' for text, _ in EXACTLY)
+    found = each_extracted(spark, SOURCE, landing / FOLDER, ["v"], *texts)
+    assert [raw(rows) for rows in found] == [[(value,)] for _, value in EXACTLY]
+
+
+MALFORMED = [
+    (b'{"id":', "not valid JSON"),
+    (b'{"id":1,"id":2}', "the name 'id' occurs twice in an object"),
+    (b'{"a":1,"\\u0061":2,"b":NULL}', "not valid JSON"),
+    (b'{"b":0,"a":1,"\\u0061":2,"b":3}', "the name 'a' occurs twice in an object"),
+    (b'{"id":{"x":1,"x":1e5}}', "a name occurs twice in an object within the record"),
+    (b'{"id":"\\ud800"}', "it contains half a character (a surrogate without its pair)"),
+    (b'{"id":"\\ude00x"}', "it contains half a character (a surrogate without its pair)"),
+    (b'{"id":"\\ud83d\\ude00","id":"\\\\ud800"}', "the name 'id' occurs twice in an object"),
+    (b'{"id":NaN}', "not valid JSON"),
+    (b"{'id':1}", "not valid JSON"),
+    (b'{"id":01e5}', "not valid JSON"),
+    (b'{"id":1e5, 1e5:2}', "not valid JSON"),
+    (b'{"id":1e5}{"id":1e5}', "not valid JSON"),
+    (b'{"id":1},"end"', "more than one JSON value in the line"),
+    ('{"id":1},"\ufdd0"'.encode(), "more than one JSON value in the line"),
+    (b'{"id":1} {"id":2}', "not valid JSON"),
+    (b'{"id":1},{"id":2}', "more than one JSON value in the line"),
+    (b'{"id":1}], {"id":2}', "more than one JSON value in the line"),
+    (b"[1,2]", "not a JSON object"),
+    (b"null", "not a JSON object"),
+    (b'"end"', "not a JSON object"),
+    (b'{"id":"\xff\xfe"}', "not valid UTF-8"),
+    ('{"id":1}'.encode("utf-16le"), "not valid JSON"),
+]
+"""Lines, and why they are malformed."""
+
+
+def test_a_malformed_line_is_kept_with_the_reason(spark: SparkSession, landing: Path) -> None:
+    texts = (b'{"id":8}\n' + line + b'\n{"id":9}\n' for line, _ in MALFORMED)
+    found = each_extracted(spark, SOURCE, landing / FOLDER, ["id"], *texts)
+    for rows, (line, reason) in zip(found, MALFORMED, strict=True):
+        assert raw(rows) == [("8",), (None,), ("9",)], line
+        assert column(rows, "_malformed") == [None, reason, None]
+        assert rows[1]["_payload"] == line.decode(errors="replace")
+        assert rows[1]["_rescued"] is None
 
 
 def test_what_is_rescued_of_a_record_has_all_digits(spark: SparkSession, landing: Path) -> None:

@@ -29,6 +29,8 @@ from tests.sources.case_files import S3Files
 from tests.support.detection import detected
 from tests.support.files import FIRST, day, days, extracted, raw, write
 
+pytestmark = pytest.mark.reads
+
 SOURCE = Files("{landing}/{window:%Y-%m-%d}/*.json*")
 FOLDER = day(1).key
 NAMES = [
@@ -95,6 +97,7 @@ def test_every_file_is_read_once_whatever_its_name_and_the_checksum_file_beside_
     )
 
 
+@pytest.mark.slow
 @pytest.mark.integration
 @pytest.mark.parametrize("kind", ["json", "parquet"])
 def test_every_object_is_read_once_whatever_its_key(

@@ -24,6 +24,8 @@ from incload_assets.sources.files.files import Files
 from tests.support.detection import detected
 from tests.support.files import FIRST, day, write
 
+pytestmark = pytest.mark.reads
+
 REFUSED = "refused"
 BIG, TEXT, DOUBLE, FLOAT = T.LongType(), T.StringType(), T.DoubleType(), T.FloatType()
 FLAG, BYTES, DAY, INSTANT = T.BooleanType(), T.BinaryType(), T.DateType(), T.TimestampType()
