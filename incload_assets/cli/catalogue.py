@@ -73,6 +73,7 @@ _PANELS = {
         ),
     },
     "Develop": {
+        "new": ("new", "Write the declaration of a table, inferred from its data; or make the folder of a project."),
         "contract": ("contract", "Contracts: show, compare, unknown fields, history."),
         "shadow": ("what_if", "Fold a table's log by the code of this folder into a second table, and compare them."),
         "ready": ("service_levels", "Check whether a table is ready for production, with a remedy for what is not."),
