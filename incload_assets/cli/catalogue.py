@@ -14,7 +14,10 @@ class Entry(NamedTuple):
 
 _PANELS = {
     "First week": {
-        "new": ("new", "Make a folder that is a project: a Dagster code location for your tables."),
+        "new": (
+            "new",
+            "Make a folder that is a project; or, with `--from`, declare a table in this project as its rows look.",
+        ),
         "dev": ("dev", "Start the Dagster UI and daemon, Spark in the background, and the sample shop."),
         "docs": ("docs", "List the pages of the documentation, or show one, or one section of it."),
         "status": ("status", "Show what is loaded, missing, failed or drifted per table, and how fresh it is."),

@@ -33,11 +33,15 @@ _NOT_AS_TEXT: dict[str, tuple[type[T.DataType], ...]] = {
 _UNORDERED = (T.MapType, T.ArrayType, T.StructType, T.VariantType)
 
 
+NOT_IN_NAMES = " ,;{}()\n\t="
+"""Characters that Delta accepts in no name of a column."""
+
+
 def check_columns(table_name: str, contract: Contract, changes: Changes, write: Write) -> None:
     """Refuses keys, sequence, partition and buckets that do not fit the contract."""
     types = contract.types
     for column in (name for field in contract.schema.fields for name in (field.name, *_members(field.dataType))):
-        if bad := sorted(set(column) & set(" ,;{}()\n\t=")):
+        if bad := sorted(set(column) & set(NOT_IN_NAMES)):
             raise DeclarationError(
                 f"{table_name}: {contract.model_name} has a column {column!r}, with {', '.join(map(repr, bad))} in "
                 "its name",

@@ -139,6 +139,13 @@ class Database:
         return " ".join(f"-c {name}={value}" for name, value in settings.items())
 
 
+def knows(name: str) -> bool:
+    """True if the environment configures, or something provides, a database of that name."""
+    return bool(NAME.fullmatch(name)) and (
+        name in _provided or bool(os.environ.get(f"INCLOAD_DATABASE_{name.upper()}_URL"))
+    )
+
+
 def provide(name: str, provider: Callable[[], Database]) -> None:
     """Registers a provider of a database that the environment does not configure; it may raise SourceUnavailable.
 

@@ -96,6 +96,13 @@ class KafkaCluster:
             raise _wrong(self.name, problem) from None
 
 
+def knows(name: str) -> bool:
+    """True if the environment configures, or something provides, a cluster of that name."""
+    return bool(NAME.fullmatch(name)) and (
+        name in _provided or bool(os.environ.get(f"INCLOAD_KAFKA_{name.upper()}_SERVERS"))
+    )
+
+
 def provide(name: str, provider: Callable[[], KafkaCluster]) -> None:
     """Registers a provider of a cluster that the environment does not configure, as ``databases.provide`` does."""
     _provided[name] = provider

@@ -90,3 +90,26 @@ def _in_workspace(content: Mapping[str, Any]) -> tuple[str | None, str | None]:
         if module:
             return module["module_name"], module.get("attribute")
     return None, None
+
+
+def tables_folder(project: ProjectFiles) -> Path:
+    """The folder of the modules that declare a project's tables: that of ``defs_module``, as ``dg`` finds it.
+
+    Raises:
+        IncrementalLoadError: There is no such folder.
+    """
+    content = _content(project.file)
+    tool = content.get("tool", {}).get("dg", {}) if project.file.name == "pyproject.toml" else content
+    declared = tool.get("project", {}) if project.file.name != WORKSPACE else {}
+    package = project.module.rpartition(".")[0] or project.module
+    module = str(declared.get("defs_module") or f"{declared.get('root_module', package)}.defs")
+    below = Path(*module.split("."))
+    folders = [project.root / below, project.root / "src" / below]
+    for folder in folders:
+        if folder.is_dir():
+            return folder
+    raise IncrementalLoadError(
+        f"{project.file} names {module!r} as the package of tables, and there is no folder {folders[0]}",
+        rule="tables are modules in the folder of [tool.dg.project] defs_module",
+        remedy="make the folder, or correct defs_module",
+    )

@@ -84,7 +84,7 @@ def _shape_of(table_name: str, template: Template, path: str, options: CsvOption
     # a byte order mark is not part of the first name
     encoding = "utf-8-sig" if options.encoding == "utf-8" else options.encoding
     while True:
-        head, whole = _head_of(table_name, key, path, size)
+        head, whole = head_of(table_name, key, path, size)
         text = codecs.getincrementaldecoder(encoding)("replace").decode(head, final=whole)
         found = _header(table_name, key, text, options)
         if whole or found.is_complete:
@@ -124,7 +124,7 @@ def _finds_line_ends(table_name: str, key: str, begun: str) -> bool:
     return True
 
 
-def _head_of(table_name: str, key: str, path: str, size: int) -> tuple[bytes, bool]:
+def head_of(table_name: str, key: str, path: str, size: int) -> tuple[bytes, bool]:
     """The first bytes of a file, decompressed, and whether these are the whole file."""
     with store_errors(table_name, path, key):
         stored: bytes = store_of(path).cat_file(path, start=0, end=size)

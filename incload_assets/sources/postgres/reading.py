@@ -47,13 +47,7 @@ def read_parts(
         database.jdbc_url,
         f"(SELECT {', '.join(selected)} FROM {relation.sql}) AS _rows",
         predicates=_pieces(column, asked.values()) or ["false"],
-        properties={
-            "user": database.user,
-            "password": database.password,
-            "driver": DRIVER,
-            "fetchsize": str(FETCH_ROWS),
-            "queryTimeout": str(database.timeout),
-        },
+        properties=jdbc_properties(database),
     )
     values = {name: F.col(f"c{number}") for number, name in enumerate(relation.columns)}
     nothing = F.lit(None).cast("string")
@@ -68,6 +62,17 @@ def read_parts(
         F.struct(*place).alias("_source"),
         "_window",
     )
+
+
+def jdbc_properties(database: Database) -> dict[str, str]:
+    """The account and the limits with which Spark reads from a database."""
+    return {
+        "user": database.user,
+        "password": database.password,
+        "driver": DRIVER,
+        "fetchsize": str(FETCH_ROWS),
+        "queryTimeout": str(database.timeout),
+    }
 
 
 def _pieces(column: Column, parts: Iterable[Part]) -> list[str]:

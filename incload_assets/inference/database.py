@@ -1,0 +1,178 @@
+"""A PostgreSQL table as the origin of a table: its catalog states types, NULLs and key; a query reads a sample."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import psycopg
+import pyspark.sql.types as T
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from incload_assets.declaration.window import now
+from incload_assets.inference.keys import counted, time_rank
+from incload_assets.inference.measure import ROWS, UNREADABLE, Field
+from incload_assets.inference.origin import WINDOW, Origin, Partitions
+from incload_assets.inference.spelled import text
+from incload_assets.platform.databases import Database
+from incload_assets.platform.errors import SourceUnreadable
+from incload_assets.platform.sql import col
+from incload_assets.sources.postgres.errors import looking
+from incload_assets.sources.postgres.reading import jdbc_properties
+from incload_assets.sources.postgres.relation import INTEGERS, TIMES, Relation, quoted, relation_of
+
+_FACTS = """
+SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
+  array_position(i.indkey::int[], a.attnum::int) IS NOT NULL AS in_key,
+  EXISTS (SELECT FROM pg_index x WHERE x.indrelid = a.attrelid AND x.indkey[0] = a.attnum) AS leads_an_index,
+  col_description(a.attrelid, a.attnum)
+FROM pg_attribute a
+LEFT JOIN pg_index i ON i.indrelid = a.attrelid AND i.indisprimary
+WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
+ORDER BY a.attnum
+"""
+_NATIVE: Mapping[str, T.DataType] = {
+    "bool": T.BooleanType(), "int2": T.LongType(), "int4": T.LongType(), "int8": T.LongType(), "float4": T.DoubleType(),
+    "float8": T.DoubleType(), "date": T.DateType(), "timestamptz": T.TimestampType(), "timestamp": T.TimestampType(),
+    "bytea": T.BinaryType(),
+}  # fmt: skip
+_NUMERIC = re.compile(r"numeric\((\d+),(\d+)\)")
+_MOST_DIGITS = 38
+
+
+@dataclass(frozen=True)
+class _Stated:
+    """What the catalog states about a column."""
+
+    name: str
+    type: str
+    required: bool
+    in_key: bool
+    indexed: bool
+
+
+def origin_of_table(spark: SparkSession, table: str, database_name: str, name: str) -> Origin:
+    """The origin for a table or view of a database that the environment configures.
+
+    Args:
+        spark: The session that reads the sample.
+        table: Name of the table that is declared, for messages.
+        database_name: Name of the database in the environment.
+        name: ``schema.table`` or ``table``.
+
+    Raises:
+        SourceUnreadable: There is no such table, or no column by which its changes can be read.
+    """
+    with looking(table, f"{database_name}.{name}"):
+        database = Database.named(database_name)
+        with database.connect() as connection:
+            relation = relation_of(connection, table, database, name)
+            stated = [_Stated(*row[:5]) for row in connection.execute(_FACTS, [relation.oid]).fetchall()]
+            by, is_time = _window_column(table, relation, stated)
+            times = _times(connection, relation, by) if is_time else (None, None)
+        frame = _rows(spark, database, relation, by)
+        _ = frame.schema  # queries the database here, so that errors name it
+    key = [column.name for column in stated if column.in_key]
+    oldest, newest = (moment or now() for moment in times)
+    partitions = Partitions(
+        "daily",
+        _midnight(oldest),
+        f"the oldest {by} is of {oldest:%Y-%m-%d}"
+        if is_time
+        else f"what has no number in {by} yet comes in today's window",
+    )
+    leading = next(column for column in stated if column.name == by)
+    return Origin(
+        place=f"the table {relation.place}",
+        frame=frame.withColumn(WINDOW, F.lit("")),
+        fields=[_field(relation, column) for column in stated],
+        source=f"{'QueryByTime' if is_time else 'QueryById'}({text(database_name)}, {text(name)}, "
+        f"{'modified' if is_time else 'id'}={text(by)})",
+        imports=["QueryByTime" if is_time else "QueryById"],
+        partitions=partitions,
+        newest=partitions.key_of(_midnight(newest if is_time else now())),
+        keys=key,
+        keys_why="the primary key in the database" if key else "",
+        sequence=by if is_time else None,
+        write=None if is_time else "Append()",
+        notes=[f"windows by {by}, {'which leads an index' if leading.indexed else 'which has no index of its own'}"],
+        questions=_questions(relation, by, leading, is_time=is_time),
+    )
+
+
+def _window_column(table: str, relation: Relation, stated: Sequence[_Stated]) -> tuple[str, bool]:
+    """The column whose ranges are windows, and whether it is a time: of the last change, else a number that counts."""
+    times = [
+        (time_rank(c.name), place, c.name) for place, c in enumerate(stated) if relation.columns[c.name].type in TIMES
+    ]
+    changed = [entry for entry in times if entry[0] == 0]
+    whole = [column for column in stated if relation.columns[column.name].type in INTEGERS]
+    numbers = [column.name for column in whole if counted(column.name)]
+    numbers += [c.name for c in whole if c.in_key and relation.columns[c.name].cache is not None]  # from a sequence
+    if changed or (times and not numbers):
+        return min(changed or times)[2], True
+    numbers += [column.name for column in whole if column.in_key]
+    if numbers:
+        return numbers[0], False
+    raise SourceUnreadable(
+        f"{table}: {relation.place} has no column by which changes can be read: {', '.join(relation.columns)}",
+        rule="a table is read by a time of its last change (timestamp), or by a number that each new row counts up",
+        remedy="add such a column, or read its changes with Debezium",
+    )
+
+
+def _times(connection: psycopg.Connection[Any], relation: Relation, by: str) -> tuple[datetime | None, datetime | None]:
+    """The oldest and the newest finite time of the column."""
+    column = quoted(by)
+    query = f"SELECT min({column}), max({column}) FROM {relation.sql} WHERE isfinite({column})"
+    [found] = connection.execute(query.encode()).fetchall()
+    oldest, newest = (moment and (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) for moment in found)
+    return oldest, newest
+
+
+def _rows(spark: SparkSession, database: Database, relation: Relation, by: str) -> DataFrame:
+    """The newest rows, with values as loads read them."""
+    selected = ", ".join(f"{column.sql} AS {quoted(name)}" for name, column in relation.columns.items())
+    newest = f"SELECT * FROM {relation.sql} ORDER BY {quoted(by)} DESC NULLS LAST LIMIT {ROWS}"
+    query = f"(SELECT {selected} FROM ({newest}) AS _newest) AS _rows"
+    found = spark.read.jdbc(database.jdbc_url, query, properties=jdbc_properties(database))
+    return found.select(*(col(name) for name in relation.columns), F.lit(None).cast("string").alias(UNREADABLE))
+
+
+def _field(relation: Relation, stated: _Stated) -> Field:
+    column = relation.columns[stated.name]
+    said = f"{stated.type} in the database"
+    required = True if stated.required else None
+    if numeric := _NUMERIC.fullmatch(stated.type):
+        precision, scale = int(numeric[1]), int(numeric[2])
+        if precision <= _MOST_DIGITS and scale <= precision:
+            return Field(stated.name, T.DecimalType(precision, scale), stated=said, required=required)
+    native = _NATIVE.get(column.type, T.StringType()) if not column.nested else T.StringType()
+    if column.type == "timestamp":
+        said = f"{said}, without a zone, read as UTC"
+    if column.nested:
+        said = f"{said}, kept as JSON"
+    # a numeric without a scale is read as text, and its values decide
+    return Field(stated.name, native, stated="" if column.type == "numeric" else said, required=required)
+
+
+def _midnight(moment: datetime) -> datetime:
+    return moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
+
+
+def _questions(relation: Relation, by: str, leading: _Stated, *, is_time: bool) -> list[str]:
+    asked = []
+    if is_time:
+        asked.append(f"does every change of a row set {by}? Changes that do not are not seen, nor are deletes.")
+        if time_rank(by):
+            asked.append(f"{by} does not sound like the time of the last change. Is it?")
+    else:
+        asked.append(
+            "do rows change after they were inserted? Their changes are not seen: a time of the last change "
+            "(QueryByTime) or Debezium shows them."
+        )
+    if not leading.indexed:
+        asked.append(f"may {by} have an index? Without one each look at the source reads the whole table.")
+    return asked

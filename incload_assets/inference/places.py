@@ -1,0 +1,140 @@
+"""Places of rows as a person types them: files, a table of a database, a topic."""
+
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from incload_assets.platform import databases, kafka
+from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.object_store import is_s3
+
+FORMS = (
+    "a file, a folder, s3://bucket/prefix, DATABASE.TABLE, postgresql://host/database/schema.table, CLUSTER.TOPIC "
+    "or kafka://host:port/topic"
+)
+"""The forms of a place, for the help and for errors."""
+
+
+@dataclass(frozen=True)
+class FilesAt:
+    """A file, a folder, or a prefix on S3."""
+
+    path: str
+
+
+@dataclass(frozen=True)
+class TableAt:
+    """A table of a database by the database's name in the environment; ``environment``: lines that configure it."""
+
+    database: str
+    table: str
+    environment: tuple[str, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True)
+class TopicAt:
+    """A topic of a Kafka cluster by the cluster's name in the environment; ``environment``: lines that configure it."""
+
+    cluster: str
+    topic: str
+    environment: tuple[str, ...] = field(default=(), repr=False)
+
+
+Place = FilesAt | TableAt | TopicAt
+
+
+def place_of(given: str, here: Path) -> Place:
+    """The place that a person means; a path is relative to ``here``.
+
+    An address that the environment has no name for gets one: it is then configured for this process, and
+    ``environment`` has the lines that a project needs, without a password.
+
+    Raises:
+        IncrementalLoadError: There is no such file, and no database or cluster of that name.
+    """
+    if given.startswith(("s3://", "s3a://", "s3n://")):
+        return FilesAt(re.sub("^s3[an]", "s3", given))
+    if re.match(r"postgres(?:ql)?://", given):
+        return _table_at(urlsplit(given), given)
+    if given.startswith("kafka://"):
+        return _topic_at(urlsplit(given))
+    if (here / given).expanduser().exists():
+        return FilesAt(str((here / Path(given).expanduser()).resolve()))
+    name, dot, rest = given.partition(".")
+    known = [kind for kind, knows in (("database", databases.knows), ("cluster", kafka.knows)) if knows(name.lower())]
+    if not dot or not rest or len(known) != 1:
+        why = f"{name!r} is the name of a database and of a Kafka cluster" if known else "it is none of these"
+        raise IncrementalLoadError(
+            f"--from {_shown(given)}: {why}",
+            rule=f"it is {FORMS}; DATABASE and CLUSTER are names in INCLOAD_DATABASE_<NAME>_URL and "
+            "INCLOAD_KAFKA_<NAME>_SERVERS",
+            remedy=f"write postgresql://{name}/{rest} or kafka://{name}/{rest}"
+            if known
+            else "correct the path, or set these variables in .env",
+        )
+    return TableAt(name.lower(), rest) if known == ["database"] else TopicAt(name.lower(), rest)
+
+
+def _table_at(url: SplitResult, given: str) -> TableAt:
+    catalog, _, table = unquote(url.path.removeprefix("/")).partition("/")
+    host = url.hostname or ""
+    if not table and databases.knows(host):  # postgresql://shop/public.orders
+        return TableAt(host, catalog)
+    if not host or not catalog or not table:
+        raise IncrementalLoadError(
+            f"--from {_shown(given)}: the address lacks the host, the database or the table",
+            rule="it is postgresql://user@host:port/database/schema.table",
+            remedy="add what is missing; the password belongs in PGPASSWORD",
+        )
+    bare = f"postgresql://{host}:{url.port or 5432}/{catalog}"
+    for name, known in _configured("INCLOAD_DATABASE_", "_URL").items():
+        if known.partition("?")[0].rstrip("/") in (bare, bare.replace(":5432", "")):
+            return TableAt(name, table)
+    name = _name(catalog)
+    lines = {"URL": f"{bare}?{url.query}" if url.query else bare}
+    lines["USER"] = url.username or os.environ.get("PGUSER") or os.environ.get("USER", "")
+    secret = unquote(url.password or "") or os.environ.get("PGPASSWORD", "")
+    prefix = f"INCLOAD_DATABASE_{name.upper()}_"
+    os.environ |= {f"{prefix}{part}": value for part, value in lines.items()} | {f"{prefix}PASSWORD": secret}
+    shown = [*(f"{prefix}{part}={value}" for part, value in lines.items()), f"{prefix}PASSWORD=secret:{name}"]
+    return TableAt(name, table, tuple(shown))
+
+
+def _topic_at(url: SplitResult) -> TopicAt:
+    servers, topic = url.netloc.rpartition("@")[2], url.path.strip("/")
+    if not servers or not topic:
+        raise IncrementalLoadError(
+            "--from kafka://…: the address lacks the servers or the topic",
+            rule="it is kafka://host:port/topic, or kafka://CLUSTER/topic",
+            remedy="add what is missing; options such as passwords belong in INCLOAD_KAFKA_<NAME>_OPTIONS",
+        )
+    if kafka.knows(servers):
+        return TopicAt(servers, topic)
+    for name, known in _configured("INCLOAD_KAFKA_", "_SERVERS").items():
+        if known == servers:
+            return TopicAt(name, topic)
+    name = _name(re.split(r"[.-]", topic)[0])
+    os.environ[f"INCLOAD_KAFKA_{name.upper()}_SERVERS"] = servers
+    lines = ("INCLOAD_KAFKA=true", f"INCLOAD_KAFKA_{name.upper()}_SERVERS={servers}")
+    return TopicAt(name, topic, lines)
+
+
+def _configured(begin: str, end: str) -> dict[str, str]:
+    """The values of the environment's variables by the name within theirs, in lower case."""
+    return {
+        key[len(begin) : -len(end)].lower(): value
+        for key, value in os.environ.items()
+        if key.startswith(begin) and key.endswith(end) and len(key) > len(begin + end)
+    }
+
+
+def _name(text: str) -> str:
+    made = re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
+    return made if made[:1].isalpha() else f"db_{made}"
+
+
+def _shown(given: str) -> str:
+    """What was typed, without an account."""
+    return re.sub(r"//[^/@]*@", "//***@", given) if not is_s3(given) else given
