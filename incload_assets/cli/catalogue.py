@@ -16,7 +16,7 @@ _PANELS = {
     "First week": {
         "new": (
             "new",
-            "Make a folder that is a project; or, with `--from`, declare a table in this project as its rows look.",
+            "Make a folder that is a project, or declare a table of a project as its rows look.",
         ),
         "dev": ("dev", "Start the Dagster UI and daemon, Spark in the background, and the sample shop."),
         "docs": ("docs", "List the pages of the documentation, or show one, or one section of it."),

@@ -68,8 +68,13 @@ def _named_in(file: Path) -> tuple[str | None, str | None]:
         import yaml  # here: most projects have none, and the command line begins with this module
 
         return _in_workspace(yaml.safe_load(file.read_text()) or {})
+    return _in_tool(_tools(file)), None
+
+
+def _tools(file: Path) -> Mapping[str, Any]:
+    """The sections of tools in a file of TOML, by the name of the tool."""
     content = tomllib.loads(file.read_text())
-    return _in_tool(content.get("tool", {}) if file.name == "pyproject.toml" else {"dg": content}), None
+    return content.get("tool", {}) if file.name == "pyproject.toml" else {"dg": content}
 
 
 def _in_tool(tool: Mapping[str, Any]) -> str | None:
@@ -98,9 +103,7 @@ def tables_folder(project: ProjectFiles) -> Path:
     Raises:
         IncrementalLoadError: There is no such folder.
     """
-    content = _content(project.file)
-    tool = content.get("tool", {}).get("dg", {}) if project.file.name == "pyproject.toml" else content
-    declared = tool.get("project", {}) if project.file.name != WORKSPACE else {}
+    declared = {} if project.file.name == WORKSPACE else _tools(project.file).get("dg", {}).get("project", {})
     package = project.module.rpartition(".")[0] or project.module
     module = str(declared.get("defs_module") or f"{declared.get('root_module', package)}.defs")
     below = Path(*module.split("."))

@@ -20,7 +20,7 @@ def new(
         bool, typer.Option("--sample", help="Add a table with three days of data to the project.")
     ] = False,
 ) -> None:
-    """Make a folder that is a project; or, with `--from`, declare a table in this project as its rows look.
+    """Make a folder that is a project, or declare a table of a project as its rows look.
 
     A project works at once with `incload`, `dg` and `dagster dev`. Nothing is asked, and no file is overwritten.
 
