@@ -80,7 +80,7 @@ class Lake:
 
     root: str
     environment: str | None = None
-    """The name of the environment that writes to the lake, empty for the one without a name; None: nobody asks."""
+    """The name of the environment that writes to the lake, empty for the one without a name; None: any may write."""
     is_written: ClassVar[bool] = True
     """False for a lake that is only read."""
 

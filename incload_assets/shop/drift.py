@@ -31,6 +31,7 @@ def edit_by_hand(context: dg.OpExecutionContext) -> None:
 
 def edit(spark: SparkSession, lake: Lake) -> tuple[str | None, str | None]:
     """Edits the table of prices; returns the deleted and the changed article, None if the table has too few rows."""
+    lake.expect_own(TABLE)
     uri = lake.table_uri([TABLE])
     if lake.version(uri) is None:
         return None, None

@@ -71,7 +71,7 @@ def test_the_question_has_number_first_last_and_the_time_by_the_last_loads(
     assert capsys.readouterr().out == (
         f"{about}; how long they take is not known, as there was no load yet\nTo go on, type yes: "
     )
-    rows = [loaded(number, seconds) for number, seconds in enumerate((1, 12, 20))]
+    rows = [loaded(number, seconds) for number, seconds in enumerate((1, 0, 12, 20))]
     project = Project(dg.Definitions(), dg.DagsterInstance.ephemeral(), {}, Settings(home=tmp_path))
     assert LoadsTable(project.lake).append(rows, after=0)
     with typed("no", monkeypatch), pytest.raises(IncrementalLoadError, match="what was typed is not yes"):

@@ -68,7 +68,9 @@ class GameDay:
     @classmethod
     def begin(cls, settings: Settings) -> "GameDay":
         """A new game in its own folder in the lake."""
-        return cls(settings, f"{Lake.of(settings).root}/{FOLDER}/{uuid.uuid4().hex[:8]}")
+        lake = Lake.of(settings)
+        lake.expect_own("game-day")
+        return cls(settings, f"{lake.root}/{FOLDER}/{uuid.uuid4().hex[:8]}")
 
     @property
     def events(self) -> dict[str, Callable[[], None]]:

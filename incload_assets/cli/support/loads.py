@@ -144,7 +144,8 @@ def ask_if_many(
 def _estimate(project: Project, table: Table, count: int) -> str:
     """How long loads of partitions may take, from the last ones in ``_loads``; empty if there are none."""
     found = LoadsTable(project.lake).columns(["ended_at", "seconds"], tables=[table.name])
-    took = found.sort_by([("ended_at", "descending")])["seconds"].to_pylist()[:_LAST_LOADS]
+    newest_first = found.sort_by([("ended_at", "descending")])["seconds"].to_pylist()
+    took = [seconds for seconds in newest_first if seconds][:_LAST_LOADS]  # an attempt that failed has none
     if not took:
         return "; how long they take is not known, as there was no load yet"
     seconds = median(took)
