@@ -166,20 +166,22 @@ def test_tables_with_similar_names_have_places_of_their_own() -> None:
     ]
 
 
-def project(folder: Path, name: str, **modules: str) -> Path:
-    """A project with modules below its folder of tables; the file of its definitions."""
-    tables = folder / name / "tables"
+def project(folder: Path, **modules: str) -> Path:
+    """A project with modules below its folder of tables; the file of its definitions. It replaces the one before."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "a_lake"]:
+        del sys.modules[name]
+    tables = folder / "a_lake" / "tables"
     tables.mkdir(parents=True)
     (folder / "pyproject.toml").write_text(
         '[tool.dg]\ndirectory_type = "project"\n'
-        f'[tool.dg.project]\nroot_module = "{name}"\ndefs_module = "{name}.tables"\n'
+        f'[tool.dg.project]\nroot_module = "a_lake"\ndefs_module = "a_lake.tables"\n'
     )
-    (folder / name / "__init__.py").touch()
+    (folder / "a_lake" / "__init__.py").touch()
     for name, text in {"__init__": "", **modules}.items():
         file = tables.joinpath(*name.split("__dot__")).with_suffix(".py")
         file.parent.mkdir(exist_ok=True)
         file.write_text(text)
-    return folder / name / "definitions.py"
+    return folder / "a_lake" / "definitions.py"
 
 
 ORDERS = "import dagster as dg\n\n@dg.asset\ndef orders() -> None: ...\n"
@@ -187,14 +189,14 @@ ORDERS = "import dagster as dg\n\n@dg.asset\ndef orders() -> None: ...\n"
 
 def test_two_assets_with_one_key_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
-    definitions = project_definitions(project(tmp_path, "twins", one=ORDERS, other=ORDERS))
-    with pytest.raises(dg.DagsterInvalidDefinitionError, match=r"Duplicate asset key.*'orders'"):
+    definitions = project_definitions(project(tmp_path, one=ORDERS, other=ORDERS))
+    with pytest.raises(dg.DagsterInvalidDefinitionError, match=r"Duplicate asset key.*orders"):
         definitions.get_repository_def()
 
 
 def test_a_new_module_is_found_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
-    found = project_definitions(project(tmp_path, "domain", sub__dot____init__="", sub__dot__orders=ORDERS))
+    found = project_definitions(project(tmp_path, sub__dot____init__="", sub__dot__orders=ORDERS))
     assert dg.AssetKey("orders") in found.resolve_asset_graph().get_all_asset_keys()
 
 

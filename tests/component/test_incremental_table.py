@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import fields, replace
 from decimal import Decimal
 from pathlib import Path
@@ -168,15 +167,13 @@ def test_what_dagster_scaffolds_is_a_table(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def location(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def location(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with one table in YAML; the file of the table."""
     monkeypatch.syspath_prepend(tmp_path)
     definitions = project(tmp_path)
     folder = definitions.parent / "tables" / "payments"
     folder.mkdir()
-    yield written(folder, PAYMENTS)
-    for name in [name for name in sys.modules if name.split(".")[0] == "a_lake"]:
-        del sys.modules[name]
+    return written(folder, PAYMENTS)
 
 
 def test_a_project_loads_its_files_of_yaml_and_makes_what_they_share(location: Path) -> None:
