@@ -70,7 +70,9 @@ def _described(
         )
     if not told:
         told.append(
-            f"{name} declares every field that the source sends." if look.records else "Nothing was loaded yet."
+            f"Every field that the source sends is declared by {name}, or used by a condition."
+            if look.records
+            else "Nothing was loaded yet."
         )
     if left:
         told.append(f"Not read yet: {several(left, 'window')} of former loads; the next evaluations read them.")

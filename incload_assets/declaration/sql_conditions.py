@@ -80,6 +80,8 @@ def columns_in(
                 remedy=f"declare {name!r} with its members, or quote the whole name: `{'.'.join([name, *members])}`",
             )
     if isinstance(parsed.unnest(), exp.Column) and not _is_boolean(contract, columns[0]):
+        if (name := columns[0].name) not in contract.names:
+            remedy = f"write {place.rpartition('.')[2]}=\"{name} = 'true'\", or declare {name} as a boolean"
         raise DeclarationError(
             f"{table_name}: {place} is {condition!r}, a column that is not boolean",
             rule="it is a SQL condition; a column that the contract does not have is a string",

@@ -103,7 +103,7 @@ def origin_of_files(spark: SparkSession, table: str, place: str) -> Origin:
     notes = [f"{several(len(names.files), 'file')} of this form", *others]
     if format_of(names.files[-1]) == "json":
         records = found.rows(spark, files, [])
-        fields = json_fields(records, "_rescued")
+        fields: Sequence[Field] = json_fields(records, "_rescued")
         made, newest = _declared(source), [*files][-1]
         if events := origin_of_events(table, records, fields, made, "Files", found.partitions, newest, notes):
             return events

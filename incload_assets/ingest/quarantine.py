@@ -56,7 +56,8 @@ def check_threshold(validated: DataFrame, table: Table, window: Window, rows: in
         f"{table.name} {window.key}: {rejected} of {several(rows, 'row')} ({rejected / rows:.1%}) break "
         f"{table.contract.model_name}: {shown}",
         rule=f"at most {tolerated} may be rejected; nothing was applied, and the partition keeps its rows",
-        remedy="correct the file, the contract or Quarantine(max_share=...), and materialize the partition again",
+        remedy="correct the source or the contract, or declare quarantine=Quarantine(max_share=...) of "
+        "incload_assets.assets; then load the partition again",
     )
 
 

@@ -100,7 +100,7 @@ def serve(password: str) -> None:
         listener.bind(address(password))
         listener.listen()
         print("ready", flush=True)
-        while listener in select.select([listener, 0], [], [])[0]:
+        while listener.fileno() in select.select([listener.fileno(), 0], [], [])[0]:
             connection, _ = listener.accept()
             with connection:
                 if os.fork() == 0:
