@@ -100,7 +100,8 @@ def serve(password: str) -> None:
         listener.bind(address(password))
         listener.listen()
         print("ready", flush=True)
-        while listener in select.select([listener, 0], [], [])[0]:
+        awaited: list[socket.socket | int] = [listener, sys.stdin.fileno()]
+        while listener in select.select(awaited, [], [])[0]:
             connection, _ = listener.accept()
             with connection:
                 if os.fork() == 0:
