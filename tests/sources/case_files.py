@@ -135,10 +135,9 @@ class S3Files(JsonFiles):
         port = urlsplit(self.store.url).port
         assert port
         self.switch = place.closing.enter_context(switched(port))
-        self.bucket = "conformance-" + "".join(c for c in place.folder.name.lower() if c.isalnum())
+        self.bucket = self.store.new_bucket("conformance", {})
         place.patch.setenv("INCLOAD_LANDING", f"s3://{self.bucket}/in")
         self._use(f"http://127.0.0.1:{self.switch.port}")
-        self.store.put(self.bucket, {})
 
     def put(self, key: str, content: bytes) -> None:
         self.store.put(self.bucket, {f"in/{key}": content})
@@ -156,14 +155,14 @@ class S3Files(JsonFiles):
         self.switch.up()
 
     def refuse(self) -> None:
-        self._use(self.place.server("refusing_s3_server").url)
+        self._use(self.place.server("refusing_s3_server").url, known=False)
 
     def requests(self) -> int:
         return self.switch.requests
 
-    def _use(self, url: str) -> None:
+    def _use(self, url: str, *, known: bool = True) -> None:
         """By this session, and those that the test's own runs open: Spark's server is that of all tests."""
         address = {"AWS_ENDPOINT_URL_S3": url}
-        self.store.use(self.place.patch, address, known=False)
-        for name, value in self.store.conf(address, known=False).items():
+        self.store.use(self.place.patch, address, known=known)
+        for name, value in self.store.conf(address, known=known).items():
             self.place.spark.conf.set(name, value)
