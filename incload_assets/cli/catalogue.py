@@ -74,6 +74,7 @@ _PANELS = {
     },
     "Develop": {
         "explain": ("explain", "Say in sentences what the declaration of a table does."),
+        "test": ("test", "Load rows of test cases, and compare the tables with what the cases expect."),
         "contract": ("contract", "Contracts: show, compare, unknown fields, history."),
         "shadow": ("what_if", "Fold a table's log by the code of this folder into a second table, and compare them."),
         "ready": ("service_levels", "Check whether a table is ready for production, with a remedy for what is not."),
