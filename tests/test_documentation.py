@@ -42,7 +42,7 @@ from tests.support.guest_table import job_of
 COMMANDS = typer.main.get_command(program)
 OF_THE_SYSTEM = {"df", "du", "kafka-acls.sh", "openssl", "pg_isready"}
 """Programs of the operating system, of OpenSSL, PostgreSQL and Kafka that a page may call."""
-LANGUAGES = {"sh", "python", "csv", "text", "sql", "json"}
+LANGUAGES = {"sh", "python", "csv", "text", "sql", "json", "yaml"}
 """SQL is run, and JSON given to an account, by the tests of privileges."""
 FIRST, SECOND = dg.DailyPartitionsDefinition("2026-01-01"), dg.HourlyPartitionsDefinition("2026-01-01-00:00")
 

@@ -87,7 +87,7 @@ class Several(Source):
     def explained(self) -> list[str]:
         """Sentences for people; see :meth:`Source.explained`."""
         return [
-            f"Rows are read from {len(self.sources)} sources, of which the first has the greatest source_priority: "
+            f"Rows are read from {len(self.sources)} sources; the first has the greatest source_priority: "
             f"{', '.join(self.sources)}. A window waits for each of them that waits.",
             *(f"{name}: {sentence}" for name, part in self.sources.items() for sentence in part.explained()),
         ]

@@ -1,6 +1,6 @@
 """Test cases as files beside the tables: ``tests/<table>/<case>.yaml``, with windows in the order of their loads.
 
-A row is a mapping from columns to values, or a line of CSV. Values are read as text, like those of a source; ``null``,
+A row is a mapping from columns to values, or a line of CSV. Values are read as text, as from a JSON file; ``null``,
 and an empty value in CSV, is NULL.
 """
 
@@ -113,7 +113,7 @@ class _Reader:
 
     @property
     def _fields(self) -> tuple[str, ...]:
-        """What a source's record may have: the contract's columns, and the fields that conditions use."""
+        """The fields of a source's record: the contract's columns, and the fields that conditions use."""
         return (*self.table.columns, *self.table.control_fields)
 
     def _arrivals(self, node: yaml.Node) -> Iterator[Arrival]:

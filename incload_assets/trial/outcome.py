@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from incload_assets.trial.cases import REASON, Case
 
 Texts = Mapping[str, str | None]
-"""A row as texts, of which equal ones mean equal values."""
+"""A row as texts; equal texts mean equal values."""
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ def _expected(case: Case, given: DataFrame, table: Table) -> list[Texts]:
 
 
 def _texts(rows: DataFrame | None, schema: T.StructType) -> list[Texts]:
-    """Rows as JSON texts, of which equal ones mean equal values."""
+    """Rows as JSON texts; equal texts mean equal values."""
     if rows is None:
         return []
     found = rows.select(

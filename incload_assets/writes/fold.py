@@ -67,7 +67,7 @@ class Fold(Strategy):
         folded = "; ".join(f"{way} of {', '.join(columns)}" for way, columns in ways if columns)
         return [
             f"The table has one row per {', '.join(changes.keys)}, folded from the rows of all windows.",
-            f"A row has {folded or 'no aggregates'}; NULLs are ignored. All other columns are those of the newest row.",
+            f"A row has {folded or 'no aggregates'}; NULLs are ignored. All other columns come from the newest row.",
             self._newer(changes),
             "Nothing is deleted, but a key without rows in any window has no row, and a window that is loaded again "
             "contributes its present rows only.",

@@ -218,7 +218,7 @@ def test_change_events_are_explained_with_the_source_that_carries_them() -> None
     text = "\n".join(events.explained())
     for fact in (
         "topic items",
-        "those of public.items are taken",
+        "events of public.items are taken",
         "lacks a value, as it did not change, is quarantined",
     ):
         assert fact in text

@@ -99,5 +99,7 @@ def test_a_load_rejects_the_rows_of_a_case_with_the_reasons_of_the_oracle_and_le
     assert wrong(shaped, load(shaped, spark, lake)) == []
 
     mistaken = case(tmp_path, shaped.table, text.replace("amount: 14.00", "amount: much"))
-    with pytest.raises(IncrementalLoadError, match=r"case.yaml:9: amount is 'much'. Rule: the table has it as decimal"):
+    with pytest.raises(
+        IncrementalLoadError, match=r"case.yaml:10: amount is 'much'. Rule: the table has it as decimal"
+    ):
         load(mistaken, spark, lake)

@@ -127,7 +127,7 @@ class Debezium(SourceDecorator):
         """Sentences for people; see :meth:`Source.explained`."""
         return [
             *self.source.explained(),
-            f"They are Debezium's change events; those of {self.table} are taken, and others are skipped. A "
+            f"They are Debezium's change events; events of {self.table} are taken, and others are skipped. A "
             "window with "
             "events of undeclared tables only fails.",
             "A change that is delivered again has the same cdc_sequence, so that it changes nothing.",
