@@ -174,7 +174,7 @@ def project(folder: Path, **modules: str) -> Path:
     tables.mkdir(parents=True)
     (folder / "pyproject.toml").write_text(
         '[tool.dg]\ndirectory_type = "project"\n'
-        f'[tool.dg.project]\nroot_module = "a_lake"\ndefs_module = "a_lake.tables"\n'
+        '[tool.dg.project]\nroot_module = "a_lake"\ndefs_module = "a_lake.tables"\n'
     )
     (folder / "a_lake" / "__init__.py").touch()
     for name, text in {"__init__": "", **modules}.items():

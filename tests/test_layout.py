@@ -74,6 +74,7 @@ ROOMS = (
     "incload_assets.restore",
     "incload_assets.what_if",
     "incload_assets.inference",
+    "incload_assets.trial",
     "incload_assets.history",
     "incload_assets.automation",
     "incload_assets.runs",
@@ -142,6 +143,7 @@ TESTS_OF_ROOMS = {
     "incload_assets/sources/postgres": ("sources/postgres/test_query_by_time.py", "sources/postgres/test_errors.py"),
     "incload_assets/sources/upstream": ("sources/upstream/test_tables.py",),
     "incload_assets/tables/retail": ("shop/test_loaded.py",),
+    "incload_assets/trial": ("trial/test_without_spark.py", "trial/test_with_spark.py"),
     "incload_assets/what_if": ("what_if/test_preview.py", "what_if/test_shadow.py"),
     "incload_assets/writes": ("writes/test_conformance.py", "mutations/test_laws.py"),
 }

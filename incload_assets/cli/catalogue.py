@@ -77,6 +77,8 @@ _PANELS = {
     },
     "Develop": {
         "demo": ("demo", "Let the sample shop trade for a few days and load what it wrote, day by day."),
+        "explain": ("explain", "Say in sentences what the declaration of a table does."),
+        "test": ("test", "Load rows of test cases, and compare the tables with what the cases expect."),
         "contract": ("contract", "Contracts: show, compare, unknown fields, history."),
         "shadow": ("what_if", "Fold a table's log by the code of this folder into a second table, and compare them."),
         "ready": ("service_levels", "Check whether a table is ready for production, with a remedy for what is not."),

@@ -25,12 +25,14 @@ class Rule:
     Args:
         broken: Description of a value that fails the check, for example ``not in [new, paid]``.
         arguments: All arguments of the check as text, so that a changed check is noticed even if ``broken`` is cut.
+        passes: The same check of a value in Python, other than NULL and NaN.
     """
 
     check: str
     broken: str
     arguments: str
     holds: Callable[[Column], Column] = field(compare=False, repr=False)
+    passes: Callable[[Any], bool] = field(compare=False, repr=False)
 
 
 def compile_check(name: str, statistics: Mapping[str, Any], data_type: T.DataType) -> Rule:
@@ -55,8 +57,8 @@ def compile_check(name: str, statistics: Mapping[str, Any], data_type: T.DataTyp
             f"use it on {', '.join(sorted(kind.typeName() for kind in allowed))}, or leave it out",
         )
     arguments = {key: _settled(value) for key, value in sorted(statistics.items())}
-    broken, holds = builder(arguments, data_type)
-    return Rule(name, broken, repr(arguments), holds)
+    broken, holds, passes = builder(arguments, data_type)
+    return Rule(name, broken, repr(arguments), holds, passes)
 
 
 def _settled(value: Any) -> Any:
@@ -74,10 +76,10 @@ CHECKS = (
     "str_matches", "str_contains", "str_startswith", "str_endswith", "str_length",
 )  # fmt: skip
 """The built-in checks, by their names as arguments of ``pa.Field``."""
-_Built = tuple[str, Callable[[Column], Column]]
+_Built = tuple[str, Callable[[Column], Column], Callable[[Any], bool]]
 
 
-def _comparison(argument: str, sign: str, compare: Callable[[Column, Column], Column]) -> Callable[..., _Built]:
+def _comparison(argument: str, sign: str, compare: Callable[[Any, Any], Any]) -> Callable[..., _Built]:
     def build(statistics: Mapping[str, Any], data_type: T.DataType) -> _Built:
         value = exact(statistics[argument], data_type)
 
@@ -86,7 +88,7 @@ def _comparison(argument: str, sign: str, compare: Callable[[Column, Column], Co
             # Spark sorts NaN above every number, but in Python NaN satisfies no bound
             return compared & ~F.isnan(column) if sign in (">", ">=") and isinstance(data_type, FLOATING) else compared
 
-        return f"not {sign} {statistics[argument]}", holds
+        return f"not {sign} {statistics[argument]}", holds, lambda given: bool(compare(given, value))
 
     return build
 
@@ -100,12 +102,16 @@ _below = _comparison("max_value", "<", lambda column, bound: column < bound)
 def _in_range(statistics: Mapping[str, Any], data_type: T.DataType) -> _Built:
     low, high = statistics["min_value"], statistics["max_value"]
     with_low, with_high = statistics.get("include_min", True), statistics.get("include_max", True)
-    lower = (_at_least if with_low else _above)(statistics, data_type)[1]
-    upper = (_at_most if with_high else _below)(statistics, data_type)[1]
+    _, lower, is_high_enough = (_at_least if with_low else _above)(statistics, data_type)
+    _, upper, is_low_enough = (_at_most if with_high else _below)(statistics, data_type)
     brackets = "[" if with_low else "(", "]" if with_high else ")"
     if exact(low, data_type) > exact(high, data_type):
         raise Uncompilable(f"its range from {low!r} to {high!r} is empty", "give the smaller value first")
-    return f"not in range {brackets[0]}{low}, {high}{brackets[1]}", lambda column: lower(column) & upper(column)
+    return (
+        f"not in range {brackets[0]}{low}, {high}{brackets[1]}",
+        lambda column: lower(column) & upper(column),
+        lambda given: is_high_enough(given) and is_low_enough(given),
+    )
 
 
 def _membership(argument: str, text: str, negate: bool) -> Callable[..., _Built]:
@@ -121,35 +127,41 @@ def _membership(argument: str, text: str, negate: bool) -> Callable[..., _Built]
             return ~inside if negate else inside
 
         shown = ", ".join(map(str, values[:10])) + (f", ... {len(values)} values" if len(values) > 10 else "")
-        return f"{text} [{shown}]", holds
+        return f"{text} [{shown}]", holds, lambda given: (given in members) is not negate
 
     return build
 
 
 def _matches(statistics: Mapping[str, Any], _: T.DataType) -> _Built:
     # like re.match, anchored at the start of the string only
-    source, pattern = _pattern(statistics["pattern"], anchored=True)
-    return f"does not match {source}", lambda column: column.rlike(pattern)
+    source, flags, pattern = _pattern(statistics["pattern"], anchored=True)
+    found = re.compile(source, flags).match
+    return f"does not match {source}", lambda column: column.rlike(pattern), lambda given: found(given) is not None
 
 
 def _contains(statistics: Mapping[str, Any], _: T.DataType) -> _Built:
-    source, pattern = _pattern(statistics["pattern"], anchored=False)
-    return f"does not contain {source}", lambda column: column.rlike(pattern)
+    source, flags, pattern = _pattern(statistics["pattern"], anchored=False)
+    found = re.compile(source, flags).search
+    return f"does not contain {source}", lambda column: column.rlike(pattern), lambda given: found(given) is not None
 
 
-def _pattern(pattern: Any, *, anchored: bool) -> tuple[str, str]:
+def _pattern(pattern: Any, *, anchored: bool) -> tuple[str, int, str]:
     source, flags = pattern if isinstance(pattern, tuple) else (pattern, 0)
-    return source, java_pattern(source, flags, anchored=anchored)
+    return source, flags, java_pattern(source, flags, anchored=anchored)
 
 
 def _starts(statistics: Mapping[str, Any], _: T.DataType) -> _Built:
     start = exact(statistics["string"], T.StringType())
-    return f"does not start with {start!r}", lambda column: column.startswith(F.lit(start))
+    return (
+        f"does not start with {start!r}",
+        lambda column: column.startswith(F.lit(start)),
+        lambda given: given.startswith(start),
+    )
 
 
 def _ends(statistics: Mapping[str, Any], _: T.DataType) -> _Built:
     end = exact(statistics["string"], T.StringType())
-    return f"does not end with {end!r}", lambda column: column.endswith(F.lit(end))
+    return f"does not end with {end!r}", lambda column: column.endswith(F.lit(end)), lambda given: given.endswith(end)
 
 
 def _length(statistics: Mapping[str, Any], _: T.DataType) -> _Built:
@@ -162,12 +174,20 @@ def _length(statistics: Mapping[str, Any], _: T.DataType) -> _Built:
     if least > most:
         raise Uncompilable(f"its range of lengths from {least} to {most} is empty", "give the smaller length first")
     wanted = str(least) if least == most else f"{least}..{'' if high is None else most}"
-    return f"has a length not in {wanted} characters", lambda column: F.length(column).between(least, most)
+    return (
+        f"has a length not in {wanted} characters",
+        lambda column: F.length(column).between(least, most),
+        lambda given: least <= len(given) <= most,
+    )
 
 
 def _unequal(statistics: Mapping[str, Any], data_type: T.DataType) -> _Built:
     value = exact(statistics["value"], data_type)
-    return f"is the excluded {statistics['value']}", lambda column: column != literal(value, data_type)
+    return (
+        f"is the excluded {statistics['value']}",
+        lambda column: column != literal(value, data_type),
+        lambda given: bool(given != value),
+    )
 
 
 _BUILDERS: dict[str, Callable[..., _Built]] = {

@@ -167,6 +167,10 @@ class Source(ABC):
         """
         return F.lit("")
 
+    def explained(self) -> list[str]:
+        """Sentences for people: what is read for a window, and what late, changed and removed data does."""
+        return [f"Rows are read from {self}."]
+
     @abstractmethod
     def validate(self, table_name: str) -> None:
         """Checks the declaration; raises DeclarationError with the table, the field, why, and what to write instead."""

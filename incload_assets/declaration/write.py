@@ -136,6 +136,23 @@ class Write:
         """Columns that identify a row of the whole table (empty: none), and a SQL condition on the rows concerned."""
         return tuple(changes.keys), None
 
+    def explained(self, changes: Changes) -> list[str]:
+        """Sentences for people: which row a key or scope gets from its changes, and what is deleted. Default: none."""
+        return []
+
+    @staticmethod
+    def _newer(changes: Changes) -> str:
+        """The sentence that says which of two changes of a key is the newer one."""
+        if not changes.sequence_by:
+            return (
+                "Two different contents of one key in one window are ordered by a hash, repeatably but without meaning."
+            )
+        return (
+            f"The newer change is the one with the greater {', '.join(changes.sequence_by)}; NULL is older "
+            "than any value. "
+            "At an equal one a delete is newer, and between two other changes a hash of their content decides."
+        )
+
     def reasons(
         self, contract: Contract, partitions_def: dg.TimeWindowPartitionsDefinition, window: Window
     ) -> list[Column]:

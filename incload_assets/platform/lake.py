@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from shutil import rmtree
 from typing import ClassVar, Literal
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from deltalake.transaction import AddAction
 
 from incload_assets.platform.errors import IncrementalLoadError, LakeMistaken
 from incload_assets.platform.failures import translate
-from incload_assets.platform.object_store import S3Endpoint
+from incload_assets.platform.object_store import S3Endpoint, is_s3
 from incload_assets.platform.settings import Settings
 from incload_assets.platform.unreadable import LOG_FOLDER, cut_at_a_line, unreadable, with_features, without_commits
 
@@ -273,6 +274,17 @@ class Lake:
         """The file system below ``uri``, with deltalake's access to the object store."""
         with _translated(uri):
             yield pafs.PyFileSystem(DeltaStorageHandler(uri, _options(uri)))
+
+    def remove(self, folder: str) -> bool:
+        """Removes a folder below the root with all that is in it; returns whether it held a file."""
+        with self.files(self.root) as files:
+            found = files.get_file_info(pafs.FileSelector(folder, recursive=True, allow_not_found=True))
+            for one in found:
+                if one.type == pafs.FileType.File:
+                    files.delete_file(one.path)
+        if not is_s3(self.root):
+            rmtree(f"{self.root}/{folder}", ignore_errors=True)  # the empty folders
+        return any(one.type == pafs.FileType.File for one in found)
 
     def copy(self, places: Mapping[str, str]) -> None:
         """Copies files, new by old paths below the root, as links on a local disk or by the object store on S3."""

@@ -84,6 +84,14 @@ class Several(Source):
     def __str__(self) -> str:
         return f"Several({', '.join(f'{name}: {part}' for name, part in self.sources.items())})"
 
+    def explained(self) -> list[str]:
+        """Sentences for people; see :meth:`Source.explained`."""
+        return [
+            f"Rows are read from {len(self.sources)} sources; the first has the greatest source_priority: "
+            f"{', '.join(self.sources)}. A window waits for each of them that waits.",
+            *(f"{name}: {sentence}" for name, part in self.sources.items() for sentence in part.explained()),
+        ]
+
     @property
     def whole_changes(self) -> str:
         """See :attr:`Source.whole_changes`."""

@@ -14,10 +14,8 @@ Table and log are not touched.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from shutil import rmtree
 from uuid import uuid4
 
-import pyarrow.fs as pafs
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import CONTROL
@@ -35,7 +33,6 @@ from incload_assets.load.base_rows import base_window
 from incload_assets.load.tables import adapt_tables
 from incload_assets.platform.errors import IncrementalLoadError, SourceChanged
 from incload_assets.platform.lake import SHADOW_FOLDER, Lake
-from incload_assets.platform.object_store import is_s3
 from incload_assets.platform.wording import several, some
 from incload_assets.progress.progress import source_state
 from incload_assets.what_if.comparison import Comparison, compare
@@ -117,15 +114,7 @@ def _folder(load: LoadContext) -> str:
 
 def drop(load: LoadContext) -> bool:
     """Removes the shadow of a table; returns whether there was one."""
-    root = load.lake.root
-    with load.lake.files(root) as files:
-        found = files.get_file_info(pafs.FileSelector(_folder(load), recursive=True, allow_not_found=True))
-        for one in found:
-            if one.type == pafs.FileType.File:
-                files.delete_file(one.path)
-    if not is_s3(root):
-        rmtree(f"{root}/{_folder(load)}", ignore_errors=True)  # the empty folders
-    return any(one.type == pafs.FileType.File for one in found)
+    return load.lake.remove(_folder(load))
 
 
 def shadow(load: LoadContext) -> Shadow:

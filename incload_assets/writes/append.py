@@ -59,6 +59,22 @@ class Append(Strategy):
         """The identity of an event, or all columns if there are no keys."""
         return self.identity(changes) if changes.keys else contract.names
 
+    def explained(self, changes: Changes) -> list[str]:
+        """Sentences for people; see :meth:`Write.explained`."""
+        if changes.keys:
+            ordered = f"smallest {', '.join(changes.sequence_by)}" if changes.sequence_by else "smaller hash"
+            event = f"The table has each event once, identified by {', '.join(self.identity(changes))}."
+            wins = f"An event never changes: of two contents the oldest stays, by the {ordered}, not by arrival."
+        else:
+            event = "The table has each event once, identified by its whole content."
+            wins = "An event never changes: one that is delivered twice stands once."
+        return [
+            event,
+            wins,
+            "Nothing is deleted, but an event leaves the table if its window is loaded again without it and no other "
+            "window has it.",
+        ]
+
     def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
         """The merge plan: the oldest content of each event of the windows, compared with the table's.
 

@@ -88,6 +88,23 @@ class DeleteInsert(Strategy):
                 remedy="add the columns of by to the keys, or drop the keys",
             )
 
+    def explained(self, changes: Changes) -> list[str]:
+        """Sentences for people; see :meth:`Write.explained`."""
+        by = ", ".join(self.by)
+        deletes = (
+            f"A change with {changes.delete_when} deletes its group; an older set that arrives later does not "
+            "restore it."
+            if changes.delete_when
+            else "Nothing deletes a group."
+        )
+        return [
+            f"The rows with equal {by} are a group, which is replaced as a whole: rows that its newest set "
+            "lacks are gone.",
+            "The rows of a group that have one sequence in one window are a set. " + self._newer(changes),
+            deletes,
+            "If one row of a group is quarantined, so are the other rows of the group in that window.",
+        ]
+
     def identity(self, changes: "Changes") -> tuple[str, ...]:
         """The columns that identify a group."""
         return tuple(self.by)

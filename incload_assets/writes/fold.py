@@ -61,6 +61,18 @@ class Fold(Strategy):
     deletes: ClassVar[bool] = False
     whole: ClassVar[bool] = True
 
+    def explained(self, changes: Changes) -> list[str]:
+        """Sentences for people; see :meth:`Write.explained`."""
+        ways = (("the sum", self.sums), ("the least", self.mins), ("the greatest", self.maxes))
+        folded = "; ".join(f"{way} of {', '.join(columns)}" for way, columns in ways if columns)
+        return [
+            f"The table has one row per {', '.join(changes.keys)}, folded from the rows of all windows.",
+            f"A row has {folded or 'no aggregates'}; NULLs are ignored. All other columns come from the newest row.",
+            self._newer(changes),
+            "Nothing is deleted, but a key without rows in any window has no row, and a window that is loaded again "
+            "contributes its present rows only.",
+        ]
+
     def __post_init__(self) -> None:
         for name in ("sums", "mins", "maxes"):
             object.__setattr__(self, name, as_columns(getattr(self, name)))

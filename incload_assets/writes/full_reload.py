@@ -19,6 +19,7 @@ from incload_assets.declaration.window import Window
 from incload_assets.ingest.facts import Facts
 from incload_assets.ingest.ingestion import Ingestion
 from incload_assets.platform.sql import col
+from incload_assets.platform.wording import share
 from incload_assets.writes.plan import Merged, MergePlan, entry
 from incload_assets.writes.replace_where import content_plan, replace_content
 from incload_assets.writes.shrinkage import guard_shrinkage, ingested_windows
@@ -53,6 +54,16 @@ class FullReload(Strategy):
     ranges: ClassVar[bool] = False
     supersedes: ClassVar[bool] = True
     whole: ClassVar[bool] = True
+
+    def explained(self, changes: Changes) -> list[str]:
+        """Sentences for people; see :meth:`Write.explained`."""
+        return [
+            "The table has exactly the accepted rows of the newest window that is loaded, and all others are gone; an "
+            "older window that is loaded later changes nothing.",
+            "Keys and sequence have no effect: a row that occurs twice stands twice.",
+            "A window that is empty, or lacks more than "
+            f"{share(self.max_shrink)} of the rows of the one before it, stops before it replaces anything.",
+        ]
 
     def marked(self, contract: Contract, changes: Changes) -> tuple[str, ...]:
         """No columns, because all rows are compared."""

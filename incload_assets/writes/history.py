@@ -123,6 +123,22 @@ class History(Strategy):
                 )
             taken[name.lower()] = f"so is write.{field}"
 
+    def explained(self, changes: Changes) -> list[str]:
+        """Sentences for people; see :meth:`Write.explained`."""
+        first, *_ = changes.sequence_by
+        tracked = ", ".join(self.track) if self.track else "any column but keys and sequence"
+        ends = f", and by a change with {changes.delete_when}, which deletes it" if changes.delete_when else ""
+        return [
+            f"The table has a row for each version of each {', '.join(changes.keys)}, in effect from "
+            f"{self.valid_from} until "
+            f"{self.valid_to} (exclusive); {self.is_current} marks the version that is in effect.",
+            f"A version begins when {tracked} changes, at the change's {first}. It is ended by the next one{ends}.",
+            f"Of several changes with one {first} only the newest counts. {self._newer(changes)}",
+            "A late change is put between the versions that it belongs to, and their bounds are adjusted. No "
+            "version is "
+            "deleted.",
+        ]
+
     def tracked(self, columns: Sequence[str], changes: Changes) -> tuple[str, ...]:
         """The columns of the contract whose change makes a version."""
         if self.track is not None:

@@ -24,6 +24,7 @@ from incload_assets.ingest.full_extracts import guard_snapshots
 from incload_assets.ingest.ingestion import Ingestion
 from incload_assets.platform.errors import DeclarationError
 from incload_assets.platform.sql import any_of, col
+from incload_assets.platform.wording import share
 from incload_assets.writes.column_fold import column_plan
 from incload_assets.writes.merge_into import merge
 from incload_assets.writes.plan import Merged, MergePlan
@@ -113,6 +114,37 @@ class Merge(Strategy):
                 rule="a row is marked if its newest change is a delete",
                 remedy="add delete_when to changes, or drop soft_delete",
             )
+
+    def explained(self, changes: Changes) -> list[str]:
+        """Sentences for people; see :meth:`Write.explained`."""
+        keys = ", ".join(changes.keys)
+        said = [f"The table has one row per {keys}: its newest change, in whatever order changes are loaded."]
+        if self.by_column(changes):
+            said = [
+                f"The table has one row per {keys}: each column has the value of the newest change that sets it, in "
+                "whatever order changes are loaded.",
+                "A row waits until a change has set each column that the contract requires.",
+            ]
+        said.append(self._newer(changes))
+        if changes.delete_when and self.soft_delete:
+            said.append(f"A change with {changes.delete_when} deletes: the row stays, with true in {self.soft_delete}.")
+        elif changes.delete_when:
+            said.append(f"A change with {changes.delete_when} deletes the row.")
+        else:
+            said.append("No change deletes the row of its key: there is no delete_when.")
+        if changes.delete_when:
+            said.append("An older change that arrives later does not restore a deleted row; a newer one does.")
+        if changes.truncate_when:
+            said.append(
+                f"A change with {changes.truncate_when} deletes all rows of a smaller {changes.sequence_by[0]}."
+            )
+        if changes.snapshot_when:
+            said.append(
+                f"Rows with {changes.snapshot_when} are a full extract: it deletes the older rows that it "
+                "lacks, and stops "
+                f"if that is more than {share(self.max_shrink)} of the table."
+            )
+        return said
 
     @property
     def sets_named_columns(self) -> bool:

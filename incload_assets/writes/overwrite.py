@@ -72,6 +72,16 @@ class Overwrite(Strategy):
         if isinstance(contract.type_of(self.partition_by), T.DateType):
             check_whole_days(table_name, "write.partition_by", self.partition_by, partitions_def)
 
+    def explained(self, changes: Changes) -> list[str]:
+        """Sentences for people; see :meth:`Write.explained`."""
+        return [
+            f"Each window replaces the rows whose {self.partition_by} lies in it by the rows that the source "
+            "has now: what "
+            "the source no longer has is deleted, and an empty window empties its part of the table.",
+            f"A row is quarantined if its {self.partition_by} lies in another window, or is NULL.",
+            "Keys and sequence have no effect: a row that occurs twice stands twice.",
+        ]
+
     def marked(self, contract: Contract, changes: Changes) -> tuple[str, ...]:
         """No columns, because all rows of the partition are compared."""
         return ()

@@ -23,6 +23,7 @@ from incload_assets.ingest.facts import Facts
 from incload_assets.ingest.ingestion import Ingestion
 from incload_assets.platform.errors import DeclarationError
 from incload_assets.platform.sql import col, content_hash_sql
+from incload_assets.platform.wording import share
 from incload_assets.writes.merge_into import merge
 from incload_assets.writes.plan import PENDING, Merged, MergePlan, entry
 from incload_assets.writes.shrinkage import guard_shrinkage, ingested_windows
@@ -82,6 +83,32 @@ class Snapshot(Strategy):
                 rule=f"{rule} ({', '.join(contract.names)})",
                 remedy=remedy,
             )
+
+    def explained(self, changes: Changes) -> list[str]:
+        """Sentences for people; see :meth:`Write.explained`."""
+        keys, scope = ", ".join(changes.keys), f", where {self.scope}" if self.scope else ""
+        missing = (
+            f"A row whose {keys} the newest extract lacks is deleted{scope}. A quarantined row deletes "
+            "nothing: its key "
+            "keeps its earlier row."
+            if self.delete_missing
+            else f"Nothing is deleted: a row whose {keys} the newest extract lacks stays."
+        )
+        said = [
+            f"Each window is a full extract. The table has one row per {keys}, that of the newest window that "
+            "is loaded; "
+            "an older window that is loaded later changes nothing that a newer one has.",
+            missing,
+        ]
+        if self.scope:
+            said.append(f"A row outside of {self.scope} is quarantined, and such rows of the table stay.")
+        if self.delete_missing:
+            said.append(
+                f"An extract that is empty, or lacks more than {share(self.max_shrink)} of the rows of the "
+                "one before it, "
+                "stops before it replaces anything."
+            )
+        return [*said, self._newer(changes)]
 
     @property
     def conditions(self) -> Mapping[str, str]:

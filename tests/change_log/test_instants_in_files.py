@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from incload_assets.declaration.changes import Changes
-from tests.support.literal_source import Record
+from incload_assets.trial.literal_source import Record
 from tests.support.readers import check_alike, check_deltalake, of_spark
 from tests.support.tables import Loaded, day, make
 

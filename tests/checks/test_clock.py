@@ -16,7 +16,7 @@ from incload_assets.declaration.source import Clock
 from incload_assets.platform.errors import SourceUnavailable
 from incload_assets.platform.lake import Lake
 from incload_assets.progress.progress import SourceState
-from tests.support.literal_source import LiteralSource
+from incload_assets.trial.literal_source import LiteralSource
 from tests.support.tables import StampedItem, day, item, make
 
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from incload_assets.assets import Append, Changes, Merge, Several
 from incload_assets.checks.conflicts import conflicts
 from incload_assets.checks.definitions import checks_for
+from incload_assets.trial.literal_source import LiteralSource, Record
 from tests.sources.test_several import Prioritized
-from tests.support.literal_source import LiteralSource, Record
 from tests.support.tables import Loaded, day, item, make
 
 AT_ONCE = Changes(keys="id", sequence_by=["seq", "source_priority"], delete_when="op = 'd'")

@@ -14,7 +14,7 @@ from incload_assets.declaration.window import Window
 from incload_assets.platform.errors import SourceUnreadable
 from incload_assets.platform.lake import Lake
 from incload_assets.progress.progress import SourceState, Status, WindowProgress
-from tests.support.literal_source import LiteralSource
+from incload_assets.trial.literal_source import LiteralSource
 from tests.support.tables import day, make
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -12,7 +12,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.load.range_fences import range_app_id
 from incload_assets.platform.errors import DeclarationError, IncrementalLoadError
 from incload_assets.sources.files.files import Files
-from tests.support.literal_source import LiteralSource
+from incload_assets.trial.literal_source import LiteralSource
 from tests.support.tables import DAYS, Item, declared
 
 HOURS = dg.HourlyPartitionsDefinition("2026-01-03-00:00")

@@ -10,8 +10,8 @@ from incload_assets.assets import Quarantine
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.checks.source_comparison import content_of, log_content, source_rows
 from incload_assets.declaration.window import window_of
+from incload_assets.trial.literal_source import LiteralSource
 from tests.support.detection import detected
-from tests.support.literal_source import LiteralSource
 from tests.support.tables import GoodItem, Loaded, day, item, make
 
 

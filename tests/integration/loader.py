@@ -25,10 +25,10 @@ from incload_assets.ingest import ingest as landing
 from incload_assets.load import load, revision, undo
 from incload_assets.load.undo_plan import Undo
 from incload_assets.platform.settings import Settings
+from incload_assets.trial.literal_source import Record
 from incload_assets.writes import append, delete_insert, full_reload, history, merge, overwrite, snapshot
 from incload_assets.writes.plan import MergePlan
 from tests.support.guest_table import House, house, key
-from tests.support.literal_source import Record
 from tests.support.tables import day, make
 
 STATEMENTS = [(module, "merge") for module in (merge, history, append, snapshot, delete_insert)]

@@ -18,9 +18,9 @@ from incload_assets.ingest.ingestion import ingestion_app_id
 from incload_assets.load.tables import ensure_tables
 from incload_assets.platform.settings import Settings
 from incload_assets.platform.spark.resource import open_session
+from incload_assets.trial.literal_source import Record
 from incload_assets.writes import merge as merge_module
 from tests.integration.loader import STATEMENT_IS_SENT_SECONDS, at_once, slowed
-from tests.support.literal_source import Record
 from tests.support.sampling import NIGHT
 from tests.support.tables import DatedItem, Loaded, day, item, make
 from tests.writes.case import Case, order_of

@@ -19,10 +19,10 @@ from incload_assets.platform.lake import Lake
 from incload_assets.progress.checkpoint import Checkpoint
 from incload_assets.progress.lake_identity import adopt_lake
 from incload_assets.progress.run_tags import UNDO_TAG
+from incload_assets.trial.literal_source import Record
 from incload_assets.writes.merge_into import app_id, merge
 from tests.integration.loader import POINTS, dagster_house, load_until, materialize, started
 from tests.support.guest_table import House, guest, key
-from tests.support.literal_source import Record
 from tests.support.sampling import NIGHT
 from tests.support.tables import DAYS, day, item, make
 from tests.writes.case import Case

@@ -16,9 +16,9 @@ from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
 from incload_assets.load.range_fences import range_app_id
 from incload_assets.platform.errors import ReconciliationFailed, SourceMissing, SourceUnreadable
 from incload_assets.progress.checkpoint import Checkpoint
+from incload_assets.trial.literal_source import LiteralSource, Record
 from incload_assets.writes.merge_into import app_id
 from incload_assets.writes.strategy import strategy_of
-from tests.support.literal_source import LiteralSource, Record
 from tests.support.tables import DAYS, Loaded, day, item, make
 
 FIRST = window_of(DAYS, day(1))

@@ -25,7 +25,7 @@ from incload_assets.maintenance.compact_logs import compact
 from incload_assets.platform.errors import IncrementalLoadError, SchemaMismatch
 from incload_assets.progress.status import table_status
 from incload_assets.restore.rebuild import rebuild
-from tests.support.literal_source import LiteralSource, Record
+from incload_assets.trial.literal_source import LiteralSource, Record
 from tests.support.tables import DAYS, Loaded, StampedItem, day, item, make
 
 UNTIL = "2026-01-03T00:00Z"

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from incload_assets.assets import Changes, Files, Merge, Quarantine
 from incload_assets.load.reconcile import Evidence
 from incload_assets.platform.errors import ContractViolation, DeclarationError, ReconciliationFailed, SourceMissing
-from tests.support.literal_source import LiteralSource, Record
+from incload_assets.trial.literal_source import LiteralSource, Record
 from tests.support.tables import DatedItem, GoodItem, Item, StampedItem, day, item, make
 
 

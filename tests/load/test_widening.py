@@ -21,7 +21,7 @@ from incload_assets.delta.tables import ensure_table
 from incload_assets.load.undo import undo_window
 from incload_assets.load.undo_plan import Undo
 from incload_assets.platform.errors import ConcurrentLoad, ContractViolation, SchemaMismatch
-from tests.support.literal_source import Record
+from incload_assets.trial.literal_source import Record
 from tests.support.tables import Item, Loaded, day, item, make
 from tests.writes.case import SEED, Case, crowds, hashes_of
 from tests.writes.cases import CASES

@@ -21,7 +21,7 @@ from incload_assets.maintenance import compact_logs as module
 from incload_assets.maintenance.compact_logs import Compaction, compact
 from incload_assets.platform.errors import ConcurrentLoad, DeclarationError, WindowCompacted
 from incload_assets.progress.checkpoint import Checkpoint
-from tests.support.literal_source import Record
+from incload_assets.trial.literal_source import Record
 from tests.support.tables import Loaded, day, item, make
 
 SINCE_DAY_3 = datetime(2026, 1, 3, tzinfo=UTC)

@@ -19,13 +19,13 @@ from incload_assets.platform.errors import ConcurrentLoad, WindowCompacted
 from incload_assets.platform.settings import Settings
 from incload_assets.platform.spark.resource import open_session
 from incload_assets.progress.checkpoint import Checkpoint
+from incload_assets.trial.literal_source import LiteralSource, Record
 from incload_assets.writes.merge_into import app_id
 from incload_assets.writes.snapshot import Snapshot
 from tests.model.gates import HERE, IDLE, SENT, Place, Run, pair, stop
 from tests.model.protocol import Model
 from tests.model.terms import Change, Content, Landed, State
 from tests.support.detection import detected
-from tests.support.literal_source import LiteralSource, Record
 from tests.support.tables import DAYS, day, item, make
 
 VALUES = ("b", "a", "c")

@@ -18,10 +18,10 @@ from incload_assets.load.reconcile import examine
 from incload_assets.load.tables import ensure_tables
 from incload_assets.platform.lake import Lake, data_files
 from incload_assets.progress.checkpoint import Checkpoint
+from incload_assets.trial.literal_source import Record
 from incload_assets.writes.merge_into import app_id, merge
 from incload_assets.writes.strategy import strategy_of
 from tests.support.detection import detected
-from tests.support.literal_source import Record
 from tests.support.tables import DAYS, DatedItem, Loaded, day, item, make
 
 FIRST = window_of(DAYS, day(1))

@@ -30,8 +30,8 @@ from incload_assets.platform.lake import Lake
 from incload_assets.progress.audit import audit_uri
 from incload_assets.restore.adopt import adopt
 from incload_assets.restore.rebuild import rebuild
+from incload_assets.trial.literal_source import Record
 from incload_assets.writes.strategy import strategy_of
-from tests.support.literal_source import Record
 from tests.support.tables import DAYS, DatedItem, Loaded, day, item, make
 from tests.writes.case import SEED, Case, Content, hashes_of
 from tests.writes.case_append import APPEND, APPEND_ROWS

@@ -21,10 +21,10 @@ from incload_assets.platform.errors import DeclarationError
 from incload_assets.platform.lake import Lake
 from incload_assets.sources.kafka.kafka import Kafka
 from incload_assets.sources.window_bounds import WindowBounds
+from incload_assets.trial.literal_source import LiteralSource, Record
 from tests.ingest.test_carry_over import CurrentRows
 from tests.support.detection import detected
 from tests.support.files import FIRST, days, write
-from tests.support.literal_source import LiteralSource, Record
 from tests.support.tables import Item, day, item, make
 
 FULL = Files("{landing}/full/{window:%Y-%m-%d}.csv", absent="empty")

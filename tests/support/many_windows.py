@@ -21,8 +21,8 @@ from incload_assets.ingest.ingest import window_record_of
 from incload_assets.ingest.ingestion import Ingestion
 from incload_assets.load.tables import ensure_tables
 from incload_assets.platform.sql import content_hash_sql
+from incload_assets.trial.literal_source import LiteralSource
 from incload_assets.writes.merge import Merge
-from tests.support.literal_source import LiteralSource
 from tests.support.tables import DatedItem, Loaded, make
 
 HOURS = dg.HourlyPartitionsDefinition("2024-01-01-00:00")

@@ -27,8 +27,8 @@ from incload_assets.load.tables import ensure_tables
 from incload_assets.platform.lake import Lake
 from incload_assets.progress.checkpoint import Checkpoint
 from incload_assets.sources.files.files import Files
+from incload_assets.trial.literal_source import LiteralSource, Record
 from incload_assets.writes.merge import Merge
-from tests.support.literal_source import LiteralSource, Record
 
 DAYS = dg.DailyPartitionsDefinition("2026-01-01")
 

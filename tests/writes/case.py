@@ -1,7 +1,7 @@
 """What the conformance suite has to know of a write strategy."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.write import Write
-from tests.support.literal_source import Record
-from tests.support.oracle import change_streams
+from incload_assets.trial.literal_source import Record
+from tests.support.change_streams import change_streams
 from tests.support.sampling import NIGHT
 from tests.support.tables import DAYS, Item, Loaded, day, item
 
@@ -79,7 +79,7 @@ def crowds(**options: Any) -> st.SearchStrategy[Content]:
     A load costs seconds, an example many loads: so each example carries many streams through the same loads.
 
     Args:
-        options: Of :func:`tests.support.oracle.change_streams`.
+        options: Of :func:`tests.support.change_streams.change_streams`.
     """
 
     def spread(crowd: list[list[list[dict[str, Any]]]]) -> Content:
@@ -91,6 +91,26 @@ def crowds(**options: Any) -> st.SearchStrategy[Content]:
 
     streams = change_streams(max_batches=WINDOWS, **options)
     return st.lists(streams, min_size=CROWD, max_size=CROWD).map(spread)
+
+
+def every(content: Mapping[str, Sequence[Record]]) -> list[Record]:
+    """The records of all windows."""
+    return [record for records in content.values() for record in records]
+
+
+def hashed(records: Iterable[Record], order: Order) -> list[dict[str, Any]]:
+    """Records as the oracle takes them: with a number as sequence, and their content hash."""
+    return [{**r, "seq": r["seq"] and int(r["seq"]), "hash": order(r)[-1]} for r in records]
+
+
+def is_delete(row: Mapping[str, Any]) -> bool:
+    """Whether a change deletes."""
+    return bool(row["op"] == "d")
+
+
+def hash_of(row: Mapping[str, Any]) -> Any:
+    """The content hash of a change."""
+    return row["hash"]
 
 
 Hashes = dict[tuple[str, ...], int]

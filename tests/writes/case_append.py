@@ -4,20 +4,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from incload_assets.assets import Append, Changes
-from tests.support.literal_source import Record
-from tests.writes.case import Case, Order, crowds
+from incload_assets.trial import oracle
+from incload_assets.trial.literal_source import Record
+from tests.writes.case import Case, Order, crowds, every, hash_of, hashed
 
 Rows = set[tuple[Any, ...]]
 
 
-def _row(r: Record) -> tuple[Any, ...]:
+def _row(r: Mapping[str, Any]) -> tuple[Any, ...]:
     return (r["id"], r["value"], r["seq"] and int(r["seq"]))
 
 
-def oldest(content: Mapping[str, Sequence[Record]], order: Order) -> Rows:
-    """Sort, keep the first."""
-    events = sorted((r for records in content.values() for r in records), key=order, reverse=True)
-    return {_row(r) for r in {r["id"]: r for r in events}.values()}
+def oldest(content: Mapping[str, Sequence[Record]], order: Order, sequence: Sequence[str] = ("seq",)) -> Rows:
+    """Of each event the oldest content."""
+    return {_row(row) for row in oracle.oldest(hashed(every(content), order), ["id"], sequence, hash_of).values()}
 
 
 def distinct(content: Mapping[str, Sequence[Record]], order: Order) -> Rows:
@@ -30,7 +30,7 @@ APPEND = Case("append", Append(), oldest, changes=Changes(keys=["id"], sequence_
 APPEND_UNORDERED = Case(
     "append_unordered",
     Append(),
-    lambda content, order: oldest(content, lambda record: order(record)[-1]),
+    lambda content, order: oldest(content, order, ()),
     changes=Changes(keys=["id"]),
     contents=events,
     daily=False,

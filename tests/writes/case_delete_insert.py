@@ -6,7 +6,7 @@ from datetime import date
 from typing import Any
 
 from incload_assets.assets import Changes, DeleteInsert
-from tests.support.literal_source import Record
+from incload_assets.trial.literal_source import Record
 from tests.support.tables import DatedItem, Loaded, day
 from tests.writes.case import Case, Content, Order, crowds
 

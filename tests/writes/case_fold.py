@@ -9,7 +9,7 @@ import pyspark.sql.types as T
 from hypothesis import strategies as st
 
 from incload_assets.assets import Changes, Fold
-from tests.support.literal_source import Record
+from incload_assets.trial.literal_source import Record
 from tests.support.tables import Item, day, item
 from tests.writes.case import WINDOWS, Case, Content, Order
 

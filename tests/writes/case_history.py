@@ -1,33 +1,20 @@
 """History: every version of each key, as sorting its changes and walking through them tells."""
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from typing import Any
 
 from incload_assets.assets import History
-from tests.support.literal_source import Record
-from tests.writes.case import Case, Order, crowds
+from incload_assets.trial import oracle
+from incload_assets.trial.literal_source import Record
+from tests.writes.case import Case, Order, crowds, every, hash_of, hashed, is_delete
 
 COLUMNS = ("id", "value", "seq", "valid_from", "valid_to", "is_current")
 
 
 def versions(content: Mapping[str, Sequence[Record]], order: Order) -> set[tuple[Any, ...]]:
-    """Sort, keep the newest of each instant, walk."""
-    found: set[tuple[Any, ...]] = set()
-    changes = sorted((r for records in content.values() for r in records), key=lambda r: (str(r["id"]), order(r)))
-    for id, of_key in groupby(changes, key=lambda r: r["id"]):
-        moments = {r["seq"] and int(r["seq"]): r for r in of_key}
-        open_: tuple[Any, ...] | None = None
-        for at, record in moments.items():
-            value = record["value"]
-            if open_ and (record["op"] == "d" or open_[0] != value):
-                found.add((id, *open_, at, False))
-                open_ = None
-            if record["op"] != "d":
-                open_ = (value, at, open_[2] if open_ else at)
-        if open_:
-            found.add((id, *open_, None, True))
-    return found
+    """Of each version its newest change, and the time that it was in effect."""
+    found = oracle.versions(hashed(every(content), order), ["id"], ["seq"], ["value"], is_delete, hash_of)
+    return {(row["id"], row["value"], row["seq"], *period) for row, *period in found}
 
 
 HISTORY = Case("history", History(buckets=3), versions, columns=COLUMNS)

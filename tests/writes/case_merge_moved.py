@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from incload_assets.assets import Merge
 from incload_assets.declaration.changes import Changes
-from tests.support.literal_source import Record
+from incload_assets.trial.literal_source import Record
 from tests.support.tables import Item, day, item
 from tests.writes.case import CROWD, WINDOWS, Case, Content, Order
 

@@ -5,7 +5,7 @@ from datetime import date
 from typing import Any
 
 from incload_assets.assets import Merge
-from tests.support.literal_source import Record
+from incload_assets.trial.literal_source import Record
 from tests.support.tables import DatedItem, day
 from tests.writes.case import Case, Content, Order, crowds
 from tests.writes.case_merge import newest_of

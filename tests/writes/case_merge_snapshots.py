@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from incload_assets.assets import Merge
 from incload_assets.declaration.changes import Changes
-from tests.support.literal_source import Record
+from incload_assets.trial.literal_source import Record
 from tests.support.tables import item
 from tests.writes.case import Case, Content, Order
 from tests.writes.case_merge_partial import truncated_crowds

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from incload_assets.assets import Merge
-from tests.support.literal_source import Record
+from incload_assets.trial.literal_source import Record
 from tests.writes.case import Case, Order
 from tests.writes.case_merge_partial import CHANGES, histories, truncated_crowds
 

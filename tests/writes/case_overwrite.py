@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from incload_assets.assets import Changes, Overwrite
-from tests.support.literal_source import Record
+from incload_assets.trial.literal_source import Record
 from tests.support.tables import DatedItem, day, item
 from tests.writes.case import WINDOWS, Case, Content, Order
 from tests.writes.case_full_reload import counted, held

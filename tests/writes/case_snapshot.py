@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from incload_assets.assets import Changes, Snapshot
-from tests.support.literal_source import Record
+from incload_assets.trial.literal_source import Record
 from tests.support.tables import GoodItem, day, item
 from tests.writes.case import WINDOWS, Case, Content, Order
 

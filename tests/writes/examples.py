@@ -20,9 +20,9 @@ from incload_assets.load.undo import undo_window
 from incload_assets.load.undo_plan import Undo
 from incload_assets.maintenance.compact_logs import compact
 from incload_assets.progress.checkpoint import Checkpoint
+from incload_assets.trial.literal_source import Record
 from incload_assets.writes.merge_into import app_id
 from incload_assets.writes.plan import MergePlan
-from tests.support.literal_source import Record
 from tests.support.readers import check_alike
 from tests.support.tables import day, make
 from tests.writes.case import Case, Content, Hashes, hashes_of

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from pyspark.sql import SparkSession
 
-from tests.support.literal_source import Record
+from incload_assets.trial.literal_source import Record
 from tests.support.sampling import NIGHT
 from tests.support.tables import day
 from tests.writes.case import EXAMPLES, SEED, Case

@@ -20,7 +20,7 @@ from incload_assets.assets import (
     incremental_asset,
 )
 from incload_assets.platform.settings import Settings
-from tests.support.literal_source import LiteralSource
+from incload_assets.trial.literal_source import LiteralSource
 from tests.support.tables import DAYS, DatedItem, Loaded, day, item
 from tests.support.watched import Watched
 from tests.writes.case import SEED, Case, crowds

@@ -18,9 +18,9 @@ from incload_assets.declaration.window import window_of
 from incload_assets.load.load import LoadReport
 from incload_assets.load.reconcile import examine
 from incload_assets.platform.errors import DeclarationError
+from incload_assets.trial.literal_source import Record
 from incload_assets.writes.merge_into import app_id
 from incload_assets.writes.plan import Merged, MergePlan
-from tests.support.literal_source import Record
 from tests.support.tables import DAYS, Item, Loaded, StampedItem, day, item, make
 
 Version = tuple[Any, ...]

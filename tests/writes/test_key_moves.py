@@ -14,7 +14,7 @@ from incload_assets.declaration.window import window_of
 from incload_assets.platform.errors import DeclarationError
 from incload_assets.platform.settings import Settings
 from incload_assets.platform.spark.resource import open_session
-from tests.support.literal_source import Record
+from incload_assets.trial.literal_source import Record
 from tests.support.tables import DAYS, Loaded, day, item, make
 
 MARKER = "__unavailable"

@@ -14,8 +14,8 @@ from incload_assets.assets import Changes, Files, History, Merge, Quarantine
 from incload_assets.ingest.full_extracts import MAX_SNAPSHOTS
 from incload_assets.load.reconcile import Evidence
 from incload_assets.platform.errors import ContractViolation, DeclarationError
+from incload_assets.trial.literal_source import Record
 from tests.support.files import write
-from tests.support.literal_source import Record
 from tests.support.tables import DatedItem, GoodItem, Item, day, item, make
 
 CHANGES = Changes(keys="id", sequence_by="seq", delete_when="op = 'd'", snapshot_when="op = 's'")

@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 from incload_assets.assets import Changes, Merge, Quarantine
 from incload_assets.load.reconcile import Evidence
 from incload_assets.platform.errors import DeclarationError
+from incload_assets.trial.literal_source import Record
 from incload_assets.writes.history import History
-from tests.support.literal_source import Record
 from tests.support.tables import DatedItem, day, item, make
 
 CHANGES = Changes(keys="id", sequence_by="seq", delete_when="op = 'd'", truncate_when="op = 't'")

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 from incload_assets.assets import Files, Hashed, Quarantine
 from incload_assets.protection.protect import token
+from incload_assets.trial.literal_source import Record
 from tests.support.file_texts import texts
-from tests.support.literal_source import Record
 from tests.support.tables import make
 from tests.writes.case import SEED, Case, crowds, hashes_of
 from tests.writes.cases import CASES

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
+from pathlib import Path
 from typing import cast
 
 import dagster as dg
@@ -26,13 +27,18 @@ from incload_assets.platform.spark.resource import SparkResource
 
 @dataclass(frozen=True)
 class Project:
-    """The code location with its Dagster instance, lake and Spark, whose output is shown if ``verbose``."""
+    """The code location with its Dagster instance, lake and Spark, whose output is shown if ``verbose``.
+
+    Attributes:
+        folder: The folder of the code location's module, with the tables.
+    """
 
     definitions: dg.Definitions
     instance: dg.DagsterInstance
     tables: dict[str, Table]
     settings: Settings = field(default_factory=Settings)
     verbose: bool = False
+    folder: Path = Path()
 
     @cached_property
     def lake(self) -> Lake:
@@ -91,7 +97,8 @@ def open_project(*, verbose: bool = False) -> Iterator[Project]:
     declared = (table_of(asset) for asset in defs.get_repository_def().assets_defs_by_key.values())
     tables = {table.name: table for table in declared if table is not None}
     with dg.DagsterInstance.get() as instance:
-        yield Project(defs, instance, tables, Settings(), verbose)
+        folder = Path(str(import_module(found.module).__file__)).parent
+        yield Project(defs, instance, tables, Settings(), verbose, folder)
 
 
 def _definitions(project: ProjectFiles) -> dg.Definitions:

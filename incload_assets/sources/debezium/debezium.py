@@ -123,6 +123,19 @@ class Debezium(SourceDecorator):
     def __str__(self) -> str:
         return f"Debezium({self.source}, table={self.table!r})"
 
+    def explained(self) -> list[str]:
+        """Sentences for people; see :meth:`Source.explained`."""
+        return [
+            *self.source.explained(),
+            f"They are Debezium's change events; events of {self.table} are taken, and others are skipped. A "
+            "window with "
+            "events of undeclared tables only fails.",
+            "A change that is delivered again has the same cdc_sequence, so that it changes nothing.",
+            "A value that an update did not send keeps what the row had."
+            if self.kept
+            else "An event that lacks a value, as it did not change, is quarantined.",
+        ]
+
     @property
     def placeholder(self) -> str:
         """The text that the connector writes for an unavailable value."""

@@ -74,6 +74,27 @@ class Files(Source):
     def __str__(self) -> str:
         return f"Files({self.path!r})"
 
+    def explained(self) -> list[str]:
+        """Sentences for people; see :meth:`Source.explained`."""
+        kind = self.format or format_of(self.path.rpartition("/")[2])
+        whose = (
+            "A file belongs to the window in its path, however late it comes."
+            if "{window" in self.path
+            else "A file belongs to the window in which it was first seen."
+        )
+        gone = (
+            "The rows of a deleted file stay, and the check source_files reports it."
+            if self.deleted == "keep"
+            else "The rows of a deleted file leave the table."
+        )
+        return [
+            f"Rows are read from the {f'{kind} ' if kind else ''}files {self.path}.",
+            whose,
+            "If a file is added or its content changes, its window is loaded again: rows that left the file leave the "
+            "table.",
+            gone,
+        ]
+
     def for_contract(self, contract: Contract) -> "Files":
         """These files, read with the contract's types, by which columns of different types are unified."""
         return self._with(contract=contract)

@@ -87,6 +87,17 @@ class Kafka(Source):
     def __str__(self) -> str:
         return f"Kafka({self.cluster!r}, {self.topic!r})"
 
+    def explained(self) -> list[str]:
+        """Sentences for people; see :meth:`Source.explained`."""
+        return [
+            f"Rows are read from the messages of the topic {self.topic} of the cluster {self.cluster}.",
+            "A window begins at the offset where the one before it ends, the first at the topic's oldest "
+            "message. A late "
+            "message belongs to the window in which it arrives; a window never changes once it has ended.",
+            "A load fails if the topic no longer has the offsets of its window. No offset is skipped or reset.",
+            "A message without a value is skipped, unless the table names kafka_tombstone.",
+        ]
+
     def validate(self, table_name: str) -> None:
         """Checks the names and options; see :meth:`Source.validate`."""
         check_types(table_name, "source: ", self)

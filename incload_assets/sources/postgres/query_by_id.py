@@ -9,6 +9,7 @@ import psycopg
 
 from incload_assets.declaration.source import DetectRequest, Position, Shows
 from incload_assets.platform.errors import SourceUnreadable
+from incload_assets.platform.wording import spoken
 from incload_assets.sources.postgres.closing import Closing, Lag, closing, closing_of, position_of
 from incload_assets.sources.postgres.ranges import Range, found_in
 from incload_assets.sources.postgres.relation import INTEGERS, Column, Relation, quoted
@@ -55,6 +56,19 @@ class QueryById(DatabaseSource):
     def by(self) -> str:
         """The column of numbers."""
         return self.id
+
+    def explained(self) -> list[str]:
+        """Sentences for people; see :meth:`Source.explained`."""
+        return [
+            f"Rows are read from the table {self.table} of the database {self.database}: a window ends with "
+            "the greatest "
+            f"{self.id} that is visible when its end is first seen, and this bound never moves.",
+            f"A row that is committed late belongs to the window of its {self.id}, which is looked at until "
+            f"{spoken(self.lag)} after its end, and until every transaction of that time has ended.",
+            f"A row that changes is noticed only if it gets a greater {self.id}; one that is deleted is not, "
+            "and stays.",
+            f"A load fails if {self.id} no longer grows, as after the table was created again.",
+        ]
 
     def shown(self, keys: Sequence[str]) -> Shows:
         """Inserts only, where its number identifies a row; see :meth:`Source.shown`."""

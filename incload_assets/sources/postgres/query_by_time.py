@@ -9,7 +9,7 @@ import psycopg
 
 from incload_assets.declaration.source import Clock, DetectRequest, Position
 from incload_assets.declaration.window import Window
-from incload_assets.platform.wording import several
+from incload_assets.platform.wording import several, spoken
 from incload_assets.sources.postgres.closing import Lag, closing, closing_of, position_of
 from incload_assets.sources.postgres.ranges import Range, found_in, literal, micros
 from incload_assets.sources.postgres.relation import TIMES, Column, Relation, quoted
@@ -53,6 +53,19 @@ class QueryByTime(DatabaseSource):
     def by(self) -> str:
         """The column of times."""
         return self.modified
+
+    def explained(self) -> list[str]:
+        """Sentences for people; see :meth:`Source.explained`."""
+        return [
+            f"Rows are read from the table {self.table} of the database {self.database}: a window has the rows whose "
+            f"{self.modified} lies in it, as they are when they are read. The first window has all older rows, too.",
+            f"A row that is committed late is found: its window is looked at until {spoken(self.lag)} after "
+            "its end, and "
+            "until every transaction of that time has ended.",
+            "A row that changes leaves the window of its former change, which keeps what it read; its new "
+            "window has it.",
+            "A row that is deleted at the source is not noticed and stays, unless a column marks it for delete_when.",
+        ]
 
     def detect(self, request: DetectRequest) -> dict[str, Position]:
         """Positions with count and hash of the rows of each window, from one query; see :meth:`Source.detect`."""

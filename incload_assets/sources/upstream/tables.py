@@ -66,6 +66,29 @@ class Tables(Source):
     def __str__(self) -> str:
         return f"Tables({', '.join('/'.join(upstream.path) for upstream in self.of)})"
 
+    def explained(self) -> list[str]:
+        """Sentences for people; see :meth:`Source.explained`."""
+
+        def of(upstream: UpstreamTable) -> str:
+            name = "/".join(upstream.path)
+            if upstream.partition is not None:
+                return (
+                    f"A window has the rows of {name} whose {upstream.partition} lies in it; their changes "
+                    "load it again."
+                )
+            if upstream.on is not None:
+                return (
+                    f"A window has all rows of {name}; a change loads the windows whose rows have its "
+                    f"{upstream.on} again."
+                )
+            return f"A window has all rows of {name}; any change loads all windows again."
+
+        return [
+            "Rows are computed from tables upstream, by the table's function.",
+            *map(of, self.of),
+            "A window waits until all of these tables exist.",
+        ]
+
     def validate(self, table_name: str) -> None:
         """Checks ``absent``; ``derived_asset`` has checked the tables."""
         check_type(table_name, "absent", self.absent, Absent)

@@ -28,8 +28,8 @@ from incload_assets.platform.errors import SourceChanged, SourceMissing
 from incload_assets.platform.lake import Lake
 from incload_assets.progress.checkpoint import Checkpoint
 from incload_assets.progress.progress import source_state
+from incload_assets.trial.literal_source import LiteralSource, Record
 from tests.support.detection import detected
-from tests.support.literal_source import LiteralSource, Record
 from tests.support.tables import DAYS, Loaded, day
 
 WEEKS = dg.WeeklyPartitionsDefinition("2025-12-28")

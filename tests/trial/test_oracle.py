@@ -4,7 +4,8 @@ from typing import Any
 
 from hypothesis import given
 
-from tests.support.oracle import change_streams, fold
+from incload_assets.trial.oracle import fold
+from tests.support.change_streams import change_streams
 
 
 def row(at: int | None, value: str = "", op: str = "u") -> dict[str, Any]:

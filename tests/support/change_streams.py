@@ -1,49 +1,8 @@
-"""The oracle: what a table has to hold, in plain Python, and random change streams to hold it against."""
+"""Random change streams, to hold a table against the oracle."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
-
-Row = Mapping[str, Any]
-
-
-def fold(
-    rows: Iterable[Row],
-    keys: Sequence[str],
-    sequence: Sequence[str],
-    is_delete: Callable[[Row], bool],
-    content_hash: Callable[[Row], Any],
-) -> dict[tuple[Hashable, ...], Row]:
-    """The table that a set of changes makes: sort, fold.
-
-    Args:
-        rows: Changes, in any order, with repetitions.
-        keys: Columns that identify a row.
-        sequence: Columns that order the changes of a key; NULL is older than any value.
-        is_delete: Whether a change deletes; at an equal sequence a delete is the newer one.
-        content_hash: Decides between changes of equal sequence and kind; the greater one is the newer.
-
-    Returns:
-        The rows by key.
-
-    Example:
-        >>> changes = [{"id": 1, "at": 2, "v": "b"}, {"id": 1, "at": 1, "v": "a"}]
-        >>> fold(changes, ["id"], ["at"], lambda row: False, lambda row: 0)
-        {(1,): {'id': 1, 'at': 2, 'v': 'b'}}
-    """
-
-    def age(row: Row) -> tuple[Any, ...]:
-        nulls_first = tuple((row[name] is not None, row[name] if row[name] is not None else 0) for name in sequence)
-        return (*nulls_first, is_delete(row), content_hash(row))
-
-    table: dict[tuple[Hashable, ...], Row] = {}
-    for row in sorted(rows, key=age):
-        key = tuple(row[name] for name in keys)
-        table.pop(key, None)
-        if not is_delete(row):
-            table[key] = row
-    return table
 
 
 def change_streams(

@@ -1,8 +1,8 @@
-"""A source whose content is written down in the test: what each window holds, as rows of strings."""
+"""A source whose content is written down: what each window holds, as rows of texts."""
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -17,25 +17,25 @@ Record = dict[str, str | None]
 
 @dataclass(frozen=True)
 class LiteralSource(Source):
-    """Windows hold exactly ``content[key]``; tests change it between loads."""
+    """Windows hold exactly ``content[key]``; it may be changed between loads."""
 
-    content: dict[str, list[Record]] = field(default_factory=dict, hash=False)
+    content: Mapping[str, Sequence[Record]] = field(default_factory=dict, hash=False)
     shows: ClassVar[Shows] = Shows(inserts=True, updates=True, deletes=True)
 
-    def validate(self, table: str) -> None:
+    def validate(self, table_name: str) -> None:
         """Nothing to check."""
 
     def detect(self, request: DetectRequest) -> dict[str, Position]:
-        """The content itself is the position."""
+        """The positions of the windows with content: the content itself."""
         found = {w.key: self.content[w.key] for w in request.windows if w.key in self.content}
         return {
             key: Position(hashlib.sha1(json.dumps(rows).encode()).hexdigest()[:16], {"rows": rows}, f"{len(rows)} rows")
             for key, rows in found.items()
         }
 
-    def extract(self, spark: SparkSession, table: str, position: Position, fields: Sequence[str]) -> DataFrame:
-        """The rows as strings."""
-        rows: list[Record] = position.detail.get("rows", [])
+    def extract(self, spark: SparkSession, table_name: str, position: Position, fields: Sequence[str]) -> DataFrame:
+        """The rows as strings; see :meth:`Source.extract`."""
+        rows: Sequence[Record] = position.detail.get("rows", [])
         raw = T.StructType([T.StructField(name, T.StringType()) for name in fields])
         present = T.StructField("_present", T.ArrayType(T.StringType()))
         schema = T.StructType([T.StructField("_raw", raw), T.StructField("_payload", T.StringType()), present])
@@ -53,3 +53,10 @@ class LiteralSource(Source):
                 ),
             )
         )
+
+
+@dataclass(frozen=True)
+class RetainingSource(LiteralSource):
+    """The same, where a key that a window no longer shows keeps its row, as in a query by modified time."""
+
+    retains_absent_keys: ClassVar[bool] = True
