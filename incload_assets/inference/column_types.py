@@ -19,6 +19,8 @@ MONEY = {
 FIXED_SCALE = 4
 """Most digits after the point that still look like a fixed scale; measurements have more."""
 _MONEY_SCALE = 10
+_FEWEST_DIGITS = 2
+"""Fewest digits after the point of a decimal that has any: 7.5 may be 7.25 tomorrow."""
 _ROOM = 4
 """Digits before the point that a decimal has beyond those seen."""
 _MOST_DIGITS = 38
@@ -100,9 +102,10 @@ def _number(column: Column) -> Guess:
     if isinstance(column.native, T.StringType) or scale:
         most = _MONEY_SCALE if money else FIXED_SCALE
         if not column.inexact and scale <= most and column.digits + scale <= _MOST_DIGITS:
-            precision = min(_MOST_DIGITS, max(12, column.digits + scale + _ROOM))
+            least = max(scale, _FEWEST_DIGITS) if scale else 0
+            precision = min(_MOST_DIGITS, max(12, column.digits + least + _ROOM))
             why = f"{said} have at most {several(scale, 'digit')} after the point and {column.digits} before it"
-            return Guess(T.DecimalType(precision, scale), why)
+            return Guess(T.DecimalType(precision, least), why)
     if not scale and not column.inexact:
         return Guess(T.DoubleType(), f"{column.native.simpleString()} in the source, whole numbers in the sample")
     question = "a sum of doubles depends on their order. Is it an amount? Then declare a decimal." if money else ""
@@ -145,7 +148,9 @@ def _spelled(text: str) -> str:
 
 def _wider(found: re.Match[str]) -> str:
     precision, scale = int(found[1]), int(found[2])
-    return f"DECIMAL({min(_MOST_DIGITS, max(12, precision + _ROOM))},{scale})"
+    if scale > FIXED_SCALE:
+        return "DOUBLE"
+    return f"DECIMAL({min(_MOST_DIGITS, max(12, precision + _ROOM))},{max(scale, _FEWEST_DIGITS)})"
 
 
 def members(kind: T.DataType) -> Iterator[str]:

@@ -44,7 +44,7 @@ _MOST_DIGITS = 38
 
 @dataclass(frozen=True)
 class _Stated:
-    """What the catalog states about a column."""
+    """A column as the catalog states it."""
 
     name: str
     type: str

@@ -148,7 +148,7 @@ def _members(schema: str | None) -> dict[str, Mapping[str, Any]]:
 def _keys(
     key: str | None, schema: Mapping[str, Mapping[str, Any]], columns: Sequence[Field], table: str
 ) -> tuple[list[str], str]:
-    """The columns of the key, and why: those of the message's key, else of its only column that is not optional."""
+    """The columns of the key, and why: the message's key, else the only column that is not optional."""
     whole = json.loads(key) if key and key.lstrip().startswith("{") else {}
     payload = whole.get("payload", whole) if isinstance(whole, dict) else {}
     names = {column.name for column in columns}

@@ -69,8 +69,7 @@ def named(paths: Sequence[str], base: str) -> Named:
             folder = "/" in bare.partition(_DATED)[2]  # files in a folder of a date may have any name
             kind = (bare.rpartition("/")[0] if folder else re.sub(r"\d+", "#", bare), bare.count("/"), _extension(name))
             shapes.setdefault(kind, []).append(name)
-    most = max(shapes.values(), key=len)
-    mine = tuple(most)
+    mine = tuple(sorted(shapes.values(), key=len)[-1])
     bare_names = [re.sub(pattern, _DATED, name[len(base) :], count=1) for name in mine]
     path = _joined(bare_names, "").replace(
         _DATED, f"{{window:{fmt}}}" if "=" not in fmt and "/" not in fmt else _of(fmt)

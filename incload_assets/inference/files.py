@@ -31,14 +31,14 @@ from incload_assets.sources.files.csv_shape import CsvOptions, Encoding, head_of
 from incload_assets.sources.files.files import Files
 from incload_assets.sources.files.names import UNFINISHED
 from incload_assets.sources.files.position import File, files_in, position_of
-from incload_assets.sources.files.records import reader_of, spark_path
+from incload_assets.sources.files.records import WORTH_READING_TWICE_BYTES, reader_of, spark_path
 from incload_assets.sources.files.storage import store_errors, store_of
 from incload_assets.sources.files.template import Template
 
 WINDOWS = 4
 """Most windows that a sample is from: the oldest, the newest, and some between."""
-_FILES = 8
-"""Most files of a window that a sample is from."""
+_BYTES = WORTH_READING_TWICE_BYTES
+"""Bytes of a window from which no further file of it is in the sample: several large files would be read whole."""
 _HEAD = 1 << 16
 _DELIMITERS = ",;\t|"
 
@@ -64,7 +64,7 @@ class _Found:
         windows = [window_of(definition, self.partitions.key_of(start), self.table) for start in few]
         request = DetectRequest(self.table, windows, {}, Lake.of(current_settings()), windows[0].start)
         found = self.source.detect(request)
-        return {key: files_in(position)[:_FILES] for key, position in found.items()}
+        return {key: _few(files_in(position)) for key, position in found.items()}
 
     def rows(self, spark: SparkSession, files: dict[str, list[File]], fields: Sequence[str]) -> DataFrame:
         """The sample with the columns of the source's extract, and the partition key."""
@@ -103,17 +103,17 @@ def origin_of_files(spark: SparkSession, table: str, place: str) -> Origin:
     notes = [f"{several(len(names.files), 'file')} of this form", *others]
     if format_of(names.files[-1]) == "json":
         records = found.rows(spark, files, [])
-        fields: Sequence[Field] = json_fields(records, "_rescued")
+        fields: Sequence[Field] = json_fields(records, "_rescued", "_payload")
         made, newest = _declared(source), [*files][-1]
         if events := origin_of_events(table, records, fields, made, "Files", found.partitions, newest, notes):
             return events
     else:
         fields = _fields(spark, found, files)
-    fields, rows = _sample(spark, found, files, fields)
+    declared, rows = _sample(spark, found, files, fields)
     return Origin(
         place=path,
         frame=rows,
-        fields=fields,
+        fields=declared,
         source=_declared(source),
         imports=["Files"],
         partitions=found.partitions,
@@ -122,6 +122,15 @@ def origin_of_files(spark: SparkSession, table: str, place: str) -> Origin:
         notes=notes,
         questions=_questions(names),
     )
+
+
+def _few(files: Sequence[File]) -> list[File]:
+    """The first files with a record, up to a number of bytes; at least one."""
+    few: list[File] = []
+    for file in files:
+        if file.size and (not few or sum(one.size for one in few) + file.size <= _BYTES):
+            few.append(file)
+    return few
 
 
 def _names(table: str, place: str) -> Named:
@@ -204,9 +213,7 @@ def _columns(lines: Sequence[str], delimiter: str) -> int:
 
 def _fields(spark: SparkSession, found: _Found, files: dict[str, list[File]]) -> list[Field]:
     """The columns of CSV files by their headers, of Parquet files by the schema of the newest."""
-    paths = [found.template.path_of(file.key) for some_files in files.values() for file in some_files if file.size]
-    if not paths:
-        raise _nothing(found.table, found.source.path)
+    paths = [found.template.path_of(file.key) for some_files in files.values() for file in some_files]
     if format_of(paths[-1]) == "csv":
         options = CsvOptions(found.source.delimiter, found.source.encoding)
         shapes = shapes_of(found.table, found.template, paths, options, FileColumns(found.table, []))
@@ -219,7 +226,7 @@ def _fields(spark: SparkSession, found: _Found, files: dict[str, list[File]]) ->
 def _sample(
     spark: SparkSession, found: _Found, files: dict[str, list[File]], fields: Sequence[Field]
 ) -> tuple[Sequence[Field], DataFrame]:
-    """The rows as a load reads them, and the fields, those of Parquet files with the types that a load finds."""
+    """The rows as a load reads them, and the fields, for Parquet files with the types that a load finds."""
     rows = found.rows(spark, files, [field.name for field in fields])
     if format_of(found.names.files[-1]) == "parquet":
         raw = cast(T.StructType, rows.schema["_raw"].dataType)

@@ -129,7 +129,7 @@ def choose(sample: Sample, table: str, types: Mapping[str, T.DataType], sequence
 
 
 def _in_order(names: Sequence[str], named: Sequence[str]) -> Iterator[Columns]:
-    """The sets in which a key is looked for: those of names that say so, single columns, all sets."""
+    """The sets in which a key is looked for: columns whose names say so, then all sets, the smallest first."""
     yield from (columns for columns in _sets(named) if len(columns) < 3)
     yield from _sets(names)
 

@@ -79,15 +79,18 @@ def counts_of(rows: DataFrame, sets: Sequence[Columns]) -> Mapping[Columns, int]
     return dict(zip(sets, found, strict=True))
 
 
-def json_fields(rows: DataFrame, name: str) -> list[Field]:
-    """The members of a column of JSON objects, with the types of their values, in the order of the first object."""
+def json_fields(rows: DataFrame, name: str, written: str | None = None) -> list[Field]:
+    """The members of a column of JSON objects, with the types of their values, in the order of one object.
+
+    ``written`` is the column that has the objects as they were written, if their members were sorted since.
+    """
     value = F.try_parse_json(col(name))
     is_object = F.startswith(F.trim(col(name)), F.lit("{"))
     found = rows.select(
         F.expr(
             f"schema_of_variant_agg(if(startswith(trim({quoted(name)}), '{{'), try_parse_json({quoted(name)}), NULL))"
         ),
-        F.any_value(F.when(is_object & value.isNotNull(), F.json_object_keys(col(name))), ignoreNulls=True),
+        F.any_value(F.when(is_object & value.isNotNull(), F.json_object_keys(col(written or name))), ignoreNulls=True),
     ).first()
     if found is None or not found[0].startswith("OBJECT<"):
         return []

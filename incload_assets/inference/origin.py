@@ -1,4 +1,4 @@
-"""Where a table's rows come from: a sample of them, and the declaration of their source."""
+"""The origin of a table's rows: a sample of them, and the declaration of their source."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -117,6 +117,7 @@ def _topic_at(url: SplitResult) -> TopicAt:
             return TopicAt(name, topic)
     name = _name(re.split(r"[.-]", topic)[0])
     os.environ[f"INCLOAD_KAFKA_{name.upper()}_SERVERS"] = servers
+    os.environ.setdefault("INCLOAD_KAFKA", "true")
     lines = ("INCLOAD_KAFKA=true", f"INCLOAD_KAFKA_{name.upper()}_SERVERS={servers}")
     return TopicAt(name, topic, lines)
 
@@ -136,5 +137,5 @@ def _name(text: str) -> str:
 
 
 def _shown(given: str) -> str:
-    """What was typed, without an account."""
+    """The text that was typed, without an account."""
     return re.sub(r"//[^/@]*@", "//***@", given) if not is_s3(given) else given

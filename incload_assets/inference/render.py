@@ -3,8 +3,10 @@
 import textwrap
 from collections.abc import Iterable, Iterator
 
+import pyspark.sql.types as T
+
 from incload_assets.inference.inferred import Inferred, InferredColumn
-from incload_assets.inference.spelled import annotation, class_name, identifier, text, texts, type_options
+from incload_assets.inference.spelled import annotation, class_name, identifier, text, texts, type_options, type_text
 
 _WIDTH = 118
 
@@ -101,8 +103,22 @@ def _fields(columns: tuple[InferredColumn, ...]) -> Iterator[str]:
             yield line
         else:
             yield line[: line.index("pa.Field(") + len("pa.Field(")]
-            yield from (f"        {option}," for option in options)
+            yield from _option_lines(options, column)
             yield "    )"
+
+
+def _option_lines(options: Iterable[str], column: InferredColumn) -> Iterator[str]:
+    """The options of a field on lines of their own, and the members of a struct."""
+    for option in options:
+        if len(option) <= _WIDTH - 12 or not isinstance(column.kind, T.StructType):
+            yield f"        {option},"
+            continue
+        yield "        dtype_kwargs={"
+        yield '            "fields": ['
+        for member in column.kind.fields:
+            yield f"                T.StructField({text(member.name)}, {type_text(member.dataType)}),"
+        yield "            ]"
+        yield "        },"
 
 
 def _arguments(found: Inferred, model: str) -> Iterator[str]:

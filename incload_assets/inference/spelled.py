@@ -61,7 +61,7 @@ def annotation(kind: T.DataType) -> str:
 
 
 def type_options(kind: T.DataType) -> str | None:
-    """What a field of a type needs as ``dtype_kwargs``; None: nothing."""
+    """The ``dtype_kwargs`` that a field of a type needs; None: none."""
     match kind:
         case T.DecimalType():
             return f'{{"precision": {kind.precision}, "scale": {kind.scale}}}'

@@ -49,13 +49,13 @@ def origin_of_topic(spark: SparkSession, table: str, cluster_name: str, topic: s
     try:
         records = json_messages(messages, place, [KEY, TOMBSTONE])
         records = records.where(F.col("_raw").getField(TOMBSTONE) != "true")
-        fields = json_fields(records.limit(ROWS), "_rescued")
+        fields = json_fields(records.limit(ROWS), "_rescued", "_payload")
     except PySparkException as error:
         raise kafka_error(table, str(error), look.place) or error from None
     if not fields:
         raise SourceUnreadable(
             f"{table}: the messages of {look.place} are no JSON objects",
-            rule="messages are JSON objects; those of Avro or Protobuf are refused",
+            rule="messages are JSON objects; messages of Avro or Protobuf are refused",
             remedy='write them as JSON; behind the frame of a schema registry declare Kafka(…, framed="json")',
         )
     oldest = min(found.time for found in look.first_since(_BEGINNING).values())

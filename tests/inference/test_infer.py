@@ -20,6 +20,7 @@ from incload_assets.inference.render import module_of
 from incload_assets.platform.lake import Lake
 from tests.servers.kafka import KafkaServer
 from tests.servers.postgres import PostgresServer
+from tests.servers.s3 import S3Server
 from tests.support.tables import Loaded
 
 TAXIS = """pickup,dropoff,passengers,distance,fare,tip,tolls,total,color,payment,pickup_zone
@@ -112,6 +113,16 @@ def test_parquet_with_nested_types(spark: SparkSession, tmp_path: Path, monkeypa
     assert loaded.rows("order_id", "total") == {("001", Decimal("4.50")), ("002", Decimal("9.75"))}
 
 
+def test_files_on_s3(spark: SparkSession, tmp_path: Path, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in s3_server.environment().items():
+        monkeypatch.setenv(name, value)
+    s3_server.put("inferred", {f"codes/2026-01-0{day}.csv": f"code;rate\n0{day};1,5\n".encode() for day in (5, 6)})
+    text, _ = declared(spark, tmp_path, "codes", "s3://inferred/codes/")
+    assert 'source=Files("s3://inferred/codes/{window:%Y-%m-%d}.csv", delimiter=";"),' in text
+    assert "# code: 2 of 2 values begin with 0, as codes do: text" in text
+    assert 'partitions_def=dg.DailyPartitionsDefinition("2026-01-05", end_offset=1),' in text
+
+
 def test_a_table_of_postgresql_with_odd_names(
     spark: SparkSession, tmp_path: Path, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,6 +179,28 @@ def test_a_topic_of_debezium(
     assert "cdc_sequence: T.StringType = pa.Field(nullable=False)" in text
     assert report.evidence.bins["quarantined"] == 0
     assert loaded.rows("id", "placed", "total", "status") == {(1, date(2026, 1, 5), Decimal("10.50"), "paid")}
+
+
+def test_a_topic_of_messages_whose_last_one_of_a_key_counts(
+    spark: SparkSession, tmp_path: Path, kafka: KafkaServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, at = "odd.visits", datetime.now(UTC)
+    kafka.create(topic)
+    messages = [
+        {"visit_id": "a1", "page": {"path": "/", "seconds": 1.5}, "phone": "+49 30 123456"},
+        {"visit_id": "a1", "page": {"path": "/cart", "seconds": 20}, "phone": "+49 30 123456"},
+    ]
+    kafka.send(topic, [(0, None, json.dumps(message), int(at.timestamp() * 1000)) for message in messages])
+    monkeypatch.setenv("INCLOAD_KAFKA_ODD_SERVERS", "")
+    text, loaded = declared(spark, tmp_path, "visits", f"kafka://{kafka.servers}/{topic}")
+
+    assert loaded.load(f"{at:%Y-%m-%d}").evidence.bins["quarantined"] == 0
+
+    assert 'source=Kafka("odd", "odd.visits"),' in text
+    assert "# key: visit_id: by its name; 1 keys in 2 messages" in text
+    assert 'changes=Changes(keys=["visit_id"], sequence_by=["kafka_offset"]),' in text
+    assert "personal by its name (phone)" in text
+    assert loaded.rows("visit_id", "kafka_offset") == {("a1", 1)}
 
 
 def event(op: str, before: dict[str, Any] | None, after: dict[str, Any] | None, lsn: int) -> dict[str, Any]:

@@ -35,6 +35,8 @@ def column(name: str = "value", native: T.DataType = TEXT, **facts: Any) -> Colu
         ({"fits": {"bigint": 1000, "double": 1000}, "quoted": True}, TEXT, "text"),
         ({"fits": {"double": 1000}, "scale": 2, "digits": 5}, T.DecimalType(12, 2),
          "all 1,000 values have at most 2 digits after the point and 5 before it"),
+        ({"fits": {"double": 1000}, "scale": 1, "digits": 9}, T.DecimalType(15, 2),
+         "all 1,000 values have at most 1 digit after the point and 9 before it"),
         ({"fits": {"double": 1000}, "scale": 9, "digits": 2}, T.DoubleType(),
          "numbers with up to 9 digits after the point: no fixed scale"),
         ({"fits": {"double": 1000}, "inexact": 1}, T.DoubleType(), "numbers with exponents: no fixed scale"),
@@ -198,8 +200,8 @@ def test_names_and_types_are_spelled_as_python_that_declares_them() -> None:
 
 
 def test_types_of_json_are_taken_from_sparks_description_with_room_for_more_digits() -> None:
-    assert of_variant("OBJECT<`OBJECT<`: VOID, n: OBJECT<x: DECIMAL(3,2), y: ARRAY<BIGINT>>, m: VARIANT>") == (
-        "STRUCT<`OBJECT<`: STRING, n: STRUCT<x: DECIMAL(12,2), y: ARRAY<BIGINT>>, m: STRING>"
+    assert of_variant("OBJECT<`OBJECT<`: VOID, n: OBJECT<x: DECIMAL(2,1), y: ARRAY<DECIMAL(18,17)>>, m: VARIANT>") == (
+        "STRUCT<`OBJECT<`: STRING, n: STRUCT<x: DECIMAL(12,2), y: ARRAY<DOUBLE>>, m: STRING>"
     )
 
 

@@ -39,9 +39,9 @@ def new_table(ctx: typer.Context, name: str, source: str) -> None:
     _report(found, module.relative_to(project.root))
     try:
         what_if.plan(ctx, name, partitions=found.origin.newest)
-    except typer.Exit as ended:
-        if ended.exit_code not in (0, 2):
-            screen.say(f"Correct {module.relative_to(project.root)}, and plan again: incload plan {name} --all-missing")
+    except (IncrementalLoadError, typer.Exit) as ended:
+        if not isinstance(ended, typer.Exit) or ended.exit_code not in (0, 2):
+            screen.say(f"Correct or remove {module.relative_to(project.root)}. Plan: incload plan {name} --all-missing")
             raise
     for line in found.origin.environment:
         screen.say(f"Write into .env: {line}")
