@@ -45,7 +45,7 @@ def new(
     elif sample:
         raise typer.BadParameter("a project has a --sample; a table is made --from its rows")
     else:
-        from incload_assets.cli.support.new_table import new_table  # here: it takes seconds, and a project needs none
+        from incload_assets.cli.commands.new_table import new_table  # here: it takes seconds, and a project needs none
 
         new_table(ctx, name, source)
 
