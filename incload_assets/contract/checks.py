@@ -84,7 +84,7 @@ def _comparison(argument: str, sign: str, compare: Callable[[Any, Any], Any]) ->
         value = exact(statistics[argument], data_type)
 
         def holds(column: Column) -> Column:
-            compared = compare(column, literal(value, data_type))
+            compared: Column = compare(column, literal(value, data_type))
             # Spark sorts NaN above every number, but in Python NaN satisfies no bound
             return compared & ~F.isnan(column) if sign in (">", ">=") and isinstance(data_type, FLOATING) else compared
 

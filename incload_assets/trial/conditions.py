@@ -67,15 +67,15 @@ def holds(condition: str | None, row: Mapping[str, Any], types: Mapping[str, T.D
                 both, decides = {true(found.left), true(found.right)}, isinstance(found, exp.Or)
                 return decides if decides in both else None if None in both else not decides
             case exp.In() if found.expressions and not found.args.get("query"):
-                said = [compared(found.this, each, eq) for each in found.expressions]
-                return True if True in said else None if None in said else False
+                each = {compared(found.this, one, eq) for one in found.expressions}
+                return True if True in each else None if None in each else False
             case exp.Is() if isinstance(found.expression, exp.Null):
                 return value(found.this) is None
             case exp.Column() | exp.Boolean() if kind(found) == "boolean":
                 said = value(found)
                 return None if said is None else bool(said)
             case _ if type(found) in _COMPARISONS:
-                return compared(found.left, found.right, _COMPARISONS[type(found)])
+                return compared(found.this, found.expression, _COMPARISONS[type(found)])
         raise NeedsSpark(f"only Spark evaluates {condition!r}")
 
     return true(sqlglot.parse_one(condition, dialect="spark")) is True

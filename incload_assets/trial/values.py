@@ -60,7 +60,8 @@ def shown(value: Any, kind: T.DataType) -> str:
         case T.DecimalType():
             return format(value, f".{kind.scale}f")
         case T.TimestampType():
-            return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f").rstrip("0").rstrip(".")
+            text = value.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
+            return str(text).rstrip("0").rstrip(".")
         case T.DoubleType():
             raise NeedsSpark("only Spark writes a double as text")
     return str(value)
@@ -84,12 +85,14 @@ def _integer(text: str, bits: int) -> int | None:
     if re.fullmatch(r"[+-]?\d{1,38}", text, re.ASCII):
         value = int(text)
         return value if -(2 ** (bits - 1)) <= value < 2 ** (bits - 1) else None
-    return _no_number(text, f"an integer of {bits} bits")
+    _expect_word(text, f"an integer of {bits} bits")
+    return None
 
 
 def _decimal(text: str, kind: T.DecimalType) -> Decimal | None:
     if not _NUMBER.fullmatch(text):
-        return _no_number(text, kind.simpleString())
+        _expect_word(text, kind.simpleString())
+        return None
     value = Decimal(text)
     whole, _, fraction = text.lstrip("+-").partition(".")
     if len(fraction.rstrip("0")) > kind.scale or len(whole.lstrip("0")) > kind.precision - kind.scale:
@@ -97,8 +100,8 @@ def _decimal(text: str, kind: T.DecimalType) -> Decimal | None:
     return value
 
 
-def _no_number(text: str, kind: str) -> None:
-    """None for a word, which is no number in any notation."""
+def _expect_word(text: str, kind: str) -> None:
+    """Refuses all but a word, which is no number in any notation."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z _-]*", text) or text.strip().lower() in ("nan", "inf", "infinity"):
         raise NeedsSpark(f"only Spark decides whether {text!r} is {kind}")
 

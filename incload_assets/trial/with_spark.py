@@ -38,6 +38,7 @@ def load(case: Case, spark: SparkSession, lake: Lake, why: str = "") -> Outcome:
 def _loaded(case: Case, spark: SparkSession, lake: Lake, why: str) -> Outcome:
     content: dict[str, list[Record]] = {}
     table = as_tested(case.table, content)
+    expected = _expected(case, spark, table)  # first, as a wrong one needs no load
     context, stopped = LoadContext(spark, table, lake), dict[int, str]()
     for number, arrival in enumerate(case.arrivals):
         before = content.get(arrival.window.key)
@@ -48,13 +49,9 @@ def _loaded(case: Case, spark: SparkSession, lake: Lake, why: str) -> Outcome:
             stopped[number] = error.problem
             if before is not None:
                 content[arrival.window.key] = before
-    expected = spark.createDataFrame(
-        [(row.line, *(row.values.get(name) for name in table.schema.names)) for row in case.expected],
-        T.StructType([T.StructField("_line", T.IntegerType()), *_as_strings(table)]),
-    )
     return Outcome(
         rows=_texts(_table(context), table.schema),
-        expected=_expected(case, expected, table),
+        expected=expected,
         rejected=_rejected(context),
         stopped=stopped,
         by=f"by Spark: {why}" if why else "by Spark",
@@ -84,8 +81,12 @@ def _as_strings(table: Table) -> list[T.StructField]:
     return [T.StructField(name, T.StringType()) for name in table.schema.names]
 
 
-def _expected(case: Case, given: DataFrame, table: Table) -> list[Texts]:
+def _expected(case: Case, spark: SparkSession, table: Table) -> list[Texts]:
     """The expected rows with the types of the table, converted as a load converts a source's texts."""
+    given = spark.createDataFrame(
+        [(row.line, *(row.values.get(name) for name in table.schema.names)) for row in case.expected],
+        T.StructType([T.StructField("_line", T.IntegerType()), *_as_strings(table)]),
+    )
     contract = replace(
         table.contract,
         fields=tuple(

@@ -48,7 +48,7 @@ def evaluate(case: Case) -> Outcome:
     stopped: dict[int, str] = {}
     for number, arrival in enumerate(case.arrivals):
         window, rows = arrival.window, [(row, *_validated(row, table, arrival.window)) for row in arrival.rows]
-        bad = [{**row.values, REASON: "; ".join(reasons)} for row, _, reasons in rows if reasons]
+        bad: list[Texts] = [{**row.values, REASON: "; ".join(reasons)} for row, _, reasons in rows if reasons]
         if not is_tolerated(table, len(rows), len(bad)):
             stopped[number] = (
                 f"{len(bad)} of {several(len(rows), 'row')} are rejected, more than {table.name} tolerates "
