@@ -71,7 +71,9 @@ class Settings(BaseSettings):
     @classmethod
     def _name(cls, value: str) -> str:
         if not NAME.fullmatch(value):
-            raise ValueError("INCLOAD_ENVIRONMENT has letters, digits, - and _, begins with a letter or digit")
+            raise ValueError(
+                "INCLOAD_ENVIRONMENT has up to 64 letters, digits, - and _, and begins with a letter or digit"
+            )
         return value
 
     @field_validator("spark")

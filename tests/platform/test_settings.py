@@ -38,7 +38,7 @@ def test_an_environment_has_places_of_its_own_and_shares_the_source(tmp_path: Pa
 
 @pytest.mark.parametrize("name", ["a/b", "..", "_lake", "-a", "é", "a b", "a" * 65])
 def test_a_name_of_an_environment_that_is_no_folder_is_refused(name: str) -> None:
-    with pytest.raises(ValidationError, match="INCLOAD_ENVIRONMENT has letters, digits, - and _"):
+    with pytest.raises(ValidationError, match="INCLOAD_ENVIRONMENT has up to 64 letters, digits, - and _"):
         Settings(environment=name)
 
 
