@@ -4,7 +4,7 @@ Alternatives are chosen by ``if``, and not listed as ``anyOf``, so that an error
 and names the key. Any value can be a template, which is filled in when the file is loaded.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass
 from datetime import timedelta
 from types import NoneType
@@ -47,9 +47,13 @@ def attributes_schema(example: Mapping[str, Any]) -> _Schema:
         "type": "object",
         "examples": [example],
         "properties": table["properties"] | many,
-        "additionalProperties": False,
+        "additionalProperties": _no_others(table["properties"] | many),
         "if": {"anyOf": [{"required": [DEFAULTS]}, {"required": [TABLES]}]},
-        "then": {"required": [TABLES], "properties": {DEFAULTS: {}, TABLES: {}}, "additionalProperties": False},
+        "then": {
+            "required": [TABLES],
+            "properties": {DEFAULTS: {}, TABLES: {}},
+            "additionalProperties": _no_others(many),
+        },
         "else": {"required": table["required"]},
         "$defs": schemas.defs,
     }
@@ -72,7 +76,7 @@ class _Schemas:
         return {
             "type": "object",
             "properties": more | properties,
-            "additionalProperties": False,
+            "additionalProperties": _no_others(more | properties),
             **({"required": required} if required else {}),
         }
 
@@ -128,6 +132,11 @@ class _Schemas:
             self.defs[name] = {}  # a source may have a source
             self.defs[name] = self.mapping(arguments_of(made), **more)
         return {"$ref": f"#/$defs/{name}"}
+
+
+def _no_others(keys: Iterable[str]) -> _Schema:
+    """The schema of the values of all other keys: an error about one names its line, and the keys that there are."""
+    return {"const": f"one of the keys {', '.join(keys)}"}
 
 
 def _required(made: Any) -> list[str]:
