@@ -1,5 +1,6 @@
 """``incload new``: the declaration of a table, inferred from its data."""
 
+import keyword
 from pathlib import Path
 from typing import Annotated
 
@@ -68,7 +69,7 @@ def new(
 
 
 def _expect_new(name: str, module: Path) -> None:
-    if not name.isidentifier() or name.startswith("_"):
+    if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
         raise IncrementalLoadError(
             f"{name!r} is no name of a table",
             rule="a table is a Python function: letters, digits and _, not beginning with a digit or _",
