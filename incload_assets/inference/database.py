@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -40,6 +40,8 @@ _NATIVE: Mapping[str, T.DataType] = {
 }  # fmt: skip
 _NUMERIC = re.compile(r"numeric\((\d+),(\d+)\)")
 _MOST_DIGITS = 38
+_OLDEST = timedelta(days=3650)
+"""Age beyond which rows get no windows of their own."""
 
 
 @dataclass(frozen=True)
@@ -75,14 +77,12 @@ def origin_of_table(spark: SparkSession, table: str, database_name: str, name: s
         frame = _rows(spark, database, relation, by)
         _ = frame.schema  # queries the database here, so that errors name it
     key = [column.name for column in stated if column.in_key]
-    oldest, newest = (moment or now() for moment in times)
-    partitions = Partitions(
-        "daily",
-        _midnight(oldest),
-        f"the oldest {by} is of {oldest:%Y-%m-%d}"
-        if is_time
-        else f"what has no number in {by} yet comes in today's window",
-    )
+    oldest, newest = (min(moment, now()) if moment else now() for moment in times)
+    first = max(oldest, now() - _OLDEST)
+    older = "; older rows belong to the first window" if first > oldest else ""
+    why = f"the oldest {by} is of {oldest:%Y-%m-%d}{older}"
+    today = f"rows up to now belong to today's window, by their {by}"
+    partitions = Partitions("daily", _midnight(first), why if is_time else today)
     leading = next(column for column in stated if column.name == by)
     return Origin(
         place=f"the table {relation.place}",

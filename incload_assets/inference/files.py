@@ -4,6 +4,7 @@ import csv
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC
 from functools import reduce
 from pathlib import Path
 from typing import Any, cast
@@ -59,7 +60,8 @@ class _Found:
 
     def files(self) -> dict[str, list[File]]:
         """Some files of some windows, by partition key, the oldest first."""
-        definition, starts = self.partitions.definition, self.names.windows or (self.partitions.start,)
+        definition, known = self.partitions.definition, self.names.windows or (self.partitions.start,)
+        starts = [start for start in known if start.replace(tzinfo=UTC) <= now()] or [known[0]]
         few = sorted({starts[round(place * (len(starts) - 1) / (WINDOWS - 1))] for place in range(WINDOWS)})
         windows = [window_of(definition, self.partitions.key_of(start), self.table) for start in few]
         request = DetectRequest(self.table, windows, {}, Lake.of(current_settings()), windows[0].start)
@@ -89,7 +91,7 @@ def origin_of_files(spark: SparkSession, table: str, place: str) -> Origin:
     Raises:
         SourceUnreadable: There is no file that a load could read.
     """
-    names, settings = _names(table, place), current_settings()
+    names, settings = names_of(table, place), current_settings()
     path = names.path
     if path.startswith(f"{settings.landing_root}/"):
         path = f"{{landing}}{path.removeprefix(settings.landing_root)}"
@@ -133,7 +135,7 @@ def _few(files: Sequence[File]) -> list[File]:
     return few
 
 
-def _names(table: str, place: str) -> Named:
+def names_of(table: str, place: str) -> Named:
     """The template of a path's files; a file stands for the files that are named like it."""
     store, path = store_of(place), place.rstrip("/")
     with store_errors(table, place):

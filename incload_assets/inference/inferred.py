@@ -14,7 +14,7 @@ from incload_assets.inference.origin import WINDOW, Origin
 from incload_assets.inference.personal import may_be_personal, why_personal, words
 from incload_assets.inference.spelled import text, why_left_out
 from incload_assets.platform.errors import SourceUnreadable
-from incload_assets.platform.wording import ago
+from incload_assets.platform.wording import ago, several
 
 ENOUGH_ROWS = 100
 """Fewest rows from which a column without a NULL is declared as never NULL."""
@@ -78,6 +78,7 @@ def inferred(origin: Origin, sample: Sample, table: str, counts: Counts, now: da
     types = {name: guess.kind for name, guess in guesses.items()}
     sequence = origin.sequence or sequence_of(sample.columns, types)
     key = _key(origin, sample, table, types, sequence, counts)
+    sequence = None if key.extracts else sequence
     for name in (*key.columns, *([sequence] if sequence else [])):
         if unfit := why_left_out(name):
             raise SourceUnreadable(
@@ -130,31 +131,19 @@ def _key(
     if origin.keys:
         return Key(tuple(origin.keys), origin.keys_why)
     key = choose(sample, table, types, sequence, counts)
-    if key.columns:
+    if len(key.columns) == 1:
         return key
-    if origin.offset and (
-        named := [
-            column.name
-            for column in candidates(sample.columns, types, table, sequence)
-            if rank(column.name, table, sample.columns, types) == 0
-        ]
-    ):
-        keys = counts[(named[0],)]
-        return Key((named[0],), f"by its name; {keys:,} keys in {sample.rows:,} messages", versions=True)
-    return _per_window(sample, types, table, sequence, counts) or key
-
-
-def _per_window(
-    sample: Sample, types: Mapping[str, T.DataType], table: str, sequence: str | None, counts: Counts
-) -> Key | None:
-    """A key that is unique in each window, and comes again in others: what full extracts have."""
-    for column in candidates(sample.columns, types, table, sequence):
-        alone, in_windows = counts[(column.name,)], counts.get((column.name, WINDOW), 0)
-        if alone < in_windows == sample.rows:
-            return Key(
-                (column.name,), f"unique within each window ({alone:,} keys in {sample.rows:,} rows)", versions=True
-            )
-    return None
+    likely = [column.name for column in candidates(sample.columns, types, table, sequence)]
+    ranks = {name: rank(name, table, sample.columns, types) for name in likely}
+    for name in likely:
+        alone, in_windows = counts[(name,)], counts.get((name, WINDOW), 0)
+        if ranks[name] <= 3 and alone < in_windows == sample.rows:
+            why = f"unique within each window: {alone:,} keys in {sample.rows:,} rows"
+            return Key((name,), why, versions=True, extracts=True)
+    if origin.offset and not key.columns and likely and ranks[likely[0]] == 0:
+        why = f"by its name; {several(counts[(likely[0],)], 'key')} in {several(sample.rows, 'message')}"
+        return Key((likely[0],), why, versions=True)
+    return key
 
 
 def sequence_why(column: Column, now: datetime) -> str:

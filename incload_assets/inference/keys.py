@@ -30,11 +30,15 @@ Counts = Mapping[Columns, int]
 
 @dataclass(frozen=True)
 class Key:
-    """The columns that identify a row (none: no columns do), and why; ``versions``: a key has several rows."""
+    """The columns that identify a row (none: no columns do), and why.
+
+    ``versions``: a key has several rows. ``extracts``: at most one in each window, as in full extracts.
+    """
 
     columns: Columns
     why: str
     versions: bool = False
+    extracts: bool = False
 
 
 def sequence_of(columns: Sequence[Column], types: Mapping[str, T.DataType]) -> str | None:

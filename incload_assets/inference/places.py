@@ -17,6 +17,9 @@ FORMS = (
 """The forms of a place, for the help and for errors."""
 
 
+_HIDDEN = "<the password, or secret:NAME>"
+
+
 @dataclass(frozen=True)
 class FilesAt:
     """A file, a folder, or a prefix on S3."""
@@ -98,7 +101,7 @@ def _table_at(url: SplitResult, given: str) -> TableAt:
     secret = unquote(url.password or "") or os.environ.get("PGPASSWORD", "")
     prefix = f"INCLOAD_DATABASE_{name.upper()}_"
     os.environ |= {f"{prefix}{part}": value for part, value in lines.items()} | {f"{prefix}PASSWORD": secret}
-    shown = [*(f"{prefix}{part}={value}" for part, value in lines.items()), f"{prefix}PASSWORD=secret:{name}"]
+    shown = [*(f"{prefix}{part}={value}" for part, value in lines.items()), f"{prefix}PASSWORD={_HIDDEN}"]
     return TableAt(name, table, tuple(shown))
 
 

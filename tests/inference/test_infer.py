@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from incload_assets.assets.incremental import table_of
+from incload_assets.inference.files import names_of
 from incload_assets.inference.infer import infer
 from incload_assets.inference.places import place_of
 from incload_assets.inference.render import module_of
@@ -113,14 +114,13 @@ def test_parquet_with_nested_types(spark: SparkSession, tmp_path: Path, monkeypa
     assert loaded.rows("order_id", "total") == {("001", Decimal("4.50")), ("002", Decimal("9.75"))}
 
 
-def test_files_on_s3(spark: SparkSession, tmp_path: Path, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_names_of_files_on_s3(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in s3_server.environment().items():
         monkeypatch.setenv(name, value)
-    s3_server.put("inferred", {f"codes/2026-01-0{day}.csv": f"code;rate\n0{day};1,5\n".encode() for day in (5, 6)})
-    text, _ = declared(spark, tmp_path, "codes", "s3://inferred/codes/")
-    assert 'source=Files("s3://inferred/codes/{window:%Y-%m-%d}.csv", delimiter=";"),' in text
-    assert "# code: 2 of 2 values begin with 0, as codes do: text" in text
-    assert 'partitions_def=dg.DailyPartitionsDefinition("2026-01-05", end_offset=1),' in text
+    s3_server.put("inferred", {f"codes/2026-01-0{day}.csv": b"code;rate\n01;1,5\n" for day in (5, 6)})
+    for place in ("s3://inferred/codes/", "s3://inferred/codes/2026-01-05.csv"):
+        assert names_of("codes", place).path == "s3://inferred/codes/{window:%Y-%m-%d}.csv"
+        assert names_of("codes", place).windows == (datetime(2026, 1, 5), datetime(2026, 1, 6))
 
 
 def test_a_table_of_postgresql_with_odd_names(
@@ -197,7 +197,7 @@ def test_a_topic_of_messages_whose_last_one_of_a_key_counts(
     assert loaded.load(f"{at:%Y-%m-%d}").evidence.bins["quarantined"] == 0
 
     assert 'source=Kafka("odd", "odd.visits"),' in text
-    assert "# key: visit_id: by its name; 1 keys in 2 messages" in text
+    assert "# key: visit_id: by its name; 1 key in 2 messages" in text
     assert 'changes=Changes(keys=["visit_id"], sequence_by=["kafka_offset"]),' in text
     assert "personal by its name (phone)" in text
     assert loaded.rows("visit_id", "kafka_offset") == {("a1", 1)}

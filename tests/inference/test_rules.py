@@ -3,18 +3,21 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyspark.sql.types as T
 import pytest
+from pyspark.sql import DataFrame
 
 from incload_assets.inference.column_types import of_variant, type_of
 from incload_assets.inference.evidence import Column, Sample
 from incload_assets.inference.file_names import named
-from incload_assets.inference.inferred import sequence_why
+from incload_assets.inference.inferred import inferred, sequence_why
 from incload_assets.inference.keys import choose, sequence_of
+from incload_assets.inference.origin import WINDOW, Origin, Partitions
 from incload_assets.inference.personal import may_be_personal, why_personal
 from incload_assets.inference.places import FilesAt, TableAt, TopicAt, place_of
+from incload_assets.inference.render import module_of
 from incload_assets.inference.spelled import class_name, identifier, type_options, type_text, why_left_out
 from incload_assets.platform.errors import IncrementalLoadError
 
@@ -99,6 +102,23 @@ def test_a_key_is_the_smallest_set_that_is_unique_and_whose_names_say_so(
     assert (chosen.columns, chosen.versions) == (key, versions)
 
 
+def test_full_extracts_are_known_by_a_key_that_comes_once_in_each_window() -> None:
+    types: Mapping[str, T.DataType] = {"customer_no": T.LongType(), "city": TEXT}
+    columns = tuple(column(name, kind, distinct=500) for name, kind in types.items())
+    days = Partitions("daily", datetime(2026, 1, 5), "dates in names")
+    origin = Origin(place="files", frame=cast(DataFrame, None), fields=[], source="Files(…)", imports=["Files"],
+                    partitions=days, newest="2026-01-06")  # fmt: skip
+    counts = {("customer_no",): 500, ("city",): 9, ("customer_no", WINDOW): 1000, ("customer_no", "city"): 900}
+    facts = Sample(columns=columns, rows=1000, different=900)
+
+    found = inferred(origin, facts, "customers", counts, datetime(2026, 1, 7, tzinfo=UTC))
+
+    assert (found.keys, found.write) == (("customer_no",), "Snapshot()")
+    assert found.keys_why == "unique within each window: 500 keys in 1,000 rows"
+    assert "is each window a full extract? Snapshot() deletes what the newest one lacks." in found.questions
+    assert 'changes=Changes(keys=["customer_no"]),' in module_of(found)
+
+
 def test_the_order_is_a_time_of_the_last_change_that_is_never_null_or_a_number_that_counts() -> None:
     columns = [
         column("order_id", T.LongType()),
@@ -173,7 +193,7 @@ def test_a_place_is_what_a_person_would_type(tmp_path: Path, monkeypatch: pytest
     made = place_of("postgresql://me:hush@db.example.com/crm/people", tmp_path)
     assert made == TableAt("crm", "people", (
         "INCLOAD_DATABASE_CRM_URL=postgresql://db.example.com:5432/crm", "INCLOAD_DATABASE_CRM_USER=me",
-        "INCLOAD_DATABASE_CRM_PASSWORD=secret:crm",
+        "INCLOAD_DATABASE_CRM_PASSWORD=<the password, or secret:NAME>",
     ))  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """The declaration of a table, inferred from its data, for ``incload new --from``."""
 
+import keyword
 from pathlib import Path
 
 import typer
@@ -49,7 +50,7 @@ def new_table(ctx: typer.Context, name: str, source: str) -> None:
 
 
 def _expect_new(name: str, module: Path) -> None:
-    if not name.isidentifier() or name.startswith("_"):
+    if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
         raise IncrementalLoadError(
             f"{name!r} is no name of a table",
             rule="a table is a Python function: letters, digits and _, not beginning with a digit or _",
