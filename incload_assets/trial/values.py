@@ -97,7 +97,7 @@ def _decimal(text: str, kind: T.DecimalType) -> Decimal | None:
     whole, _, fraction = text.lstrip("+-").partition(".")
     if len(fraction.rstrip("0")) > kind.scale or len(whole.lstrip("0")) > kind.precision - kind.scale:
         return None
-    return value
+    return value or Decimal(0)  # Spark's has no negative zero
 
 
 def _expect_word(text: str, kind: str) -> None:
