@@ -82,7 +82,7 @@ class Settings(BaseSettings):
     @classmethod
     def _name(cls, value: str) -> str:
         if not re.fullmatch(r"([A-Za-z0-9][A-Za-z0-9_-]{0,63})?", value):
-            raise ValueError("INCLOAD_ENVIRONMENT has up to 64 letters, digits, - and _, and begins with a letter or digit")
+            raise ValueError("INCLOAD_ENVIRONMENT has up to 64 letters, digits, - and _, the first is no sign")
         return value
 
     @field_validator("spark")
