@@ -23,11 +23,13 @@ class Node:
         value: A scalar, a mapping from keys to nodes, or a tuple of nodes.
         place: The file and the line, as ``file:line``.
         path: The keys that lead to it, from the first of ``attributes`` on.
+        template: The template that has made the value; None: it was written.
     """
 
     value: Any
     place: str = ""
     path: tuple[str, ...] = ()
+    template: str | None = None
 
     @property
     def dotted(self) -> str:
@@ -40,6 +42,11 @@ class Node:
         if isinstance(self.value, Mapping):
             return {key: node.plain for key, node in self.value.items()}
         return [node.plain for node in self.value] if type(self.value) is tuple else self.value
+
+    @property
+    def shown(self) -> str:
+        """The value in messages; of a template the template, as what it makes may be secret."""
+        return repr(self.plain if self.template is None else self.template)
 
     @property
     def is_made(self) -> bool:

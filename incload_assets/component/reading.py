@@ -71,9 +71,7 @@ class Reader:
     def expect_known(self, node: Node, known: Iterable[str]) -> None:
         """Refuses something that is no mapping, or a mapping with another key than the known ones."""
         if not isinstance(node.value, Mapping):
-            raise self.wrong(
-                node, f"is {node.plain!r}", f"it is a mapping with the keys {', '.join(known)}", "write one"
-            )
+            raise self.wrong(node, f"is {node.shown}", f"it is a mapping with the keys {', '.join(known)}", "write one")
         for name, child in node.value.items():
             if name not in known:
                 raise self.wrong(child, "is unknown", f"the keys here are {', '.join(known)}", _instead(name, known))
@@ -120,7 +118,8 @@ class Reader:
             names = find_undeclared_variables(_JINJA.parse(node.value))
             if unknown := sorted(names - self._context.scope.keys() - _JINJA.globals.keys()):  # it would be left out
                 raise NameError(f"there is no {unknown[0]!r}; there are {', '.join(sorted(self._context.scope))}")
-            return node_of(self._context.resolve_value(node.value), None, node.place, node.path)
+            made = node_of(self._context.resolve_value(node.value), None, node.place, node.path)
+            return replace(made, template=node.value)
         except Exception as error:  # whatever a template raises, which runs the author's code
             reason = [type(error).__name__, *filter(str.strip, str(error).splitlines())][-1]
             raise self.wrong(
@@ -138,7 +137,7 @@ class Reader:
             raise self.wrong(node, "lacks 'type'", allowed, f"write type: {next(iter(choices))}")
         name = self._rendered(chosen).value
         if not isinstance(name, str) or name not in choices:
-            raise self.wrong(chosen, f"is {chosen.plain!r}", allowed, _instead(chosen.plain, choices))
+            raise self.wrong(chosen, f"is {chosen.shown}", allowed, _instead(chosen.plain, choices))
         content = {key: child for key, child in node.value.items() if key != "type"} if chosen is not node else {}
         return self._made(Node(content, node.place, node.path), choices[name])
 
@@ -166,14 +165,14 @@ class Reader:
         try:
             return data_type(node.plain)
         except (ValueError, TypeError, AttributeError):
-            raise self.wrong(node, f"is {node.plain!r}", _TYPES, "write one of them") from None
+            raise self.wrong(node, f"is {node.shown}", _TYPES, "write one of them") from None
 
     def _duration(self, node: Node) -> timedelta:
         length = duration_of(node.value)
         if length is None:
             raise self.wrong(
                 node,
-                f"is {node.value!r}",
+                f"is {node.shown}",
                 "a length of time is written 30s, 15min, 2h, 3d or 1w",
                 "write for example 2h",
             )
@@ -187,11 +186,11 @@ class Reader:
             module = import_module(module_name)
         except Exception as error:  # also of the module's own code
             raise self.wrong(
-                node, f"is {node.value!r}: {type(error).__name__}: {error}", rule, "correct the name, or the module"
+                node, f"is {node.shown}: {type(error).__name__}: {error}", rule, "correct the name, or the module"
             ) from error
         if not hasattr(module, name):
             names = [name for name in vars(module) if not name.startswith("_")]
-            raise self.wrong(node, f"is {node.value!r}, and {module_name} has no {name!r}", rule, _instead(name, names))
+            raise self.wrong(node, f"is {node.shown}, and {module_name} has no {name!r}", rule, _instead(name, names))
         return getattr(module, name)
 
     def _checked(self, node: Node, kind: Any) -> Any:
@@ -200,7 +199,7 @@ class Reader:
         try:
             check_type(self._table, node.path[-1] if node.path else "attributes", value, kind)
         except DeclarationError as error:
-            raise self.wrong(node, f"is {value!r}", error.rule or "", error.remedy or "") from None
+            raise self.wrong(node, f"is {node.shown}", error.rule or "", error.remedy or "") from None
         return value
 
     def _plain(self, node: Node) -> Any:

@@ -175,6 +175,10 @@ MISTAKES = {
         "  write:\n", "  criticality: urgent # here\n  write:\n",
         r"criticality is 'urgent'\. Rule: it is 'high' or 'normal' or 'low'", seen=True,
     ),
+    "template of something secret": Mistake(
+        "  write:\n", "  criticality: \"{{ 'sec' + 'ret' }}\" # here\n  write:\n",
+        r"^(?!.*secret).*criticality is \"\{\{ 'sec' \+ 'ret' \}\}\"\. Rule: it is 'high' or 'normal' or 'low'",
+    ),
     "number as text": Mistake(
         "  write:\n", "  max_partitions_per_run: many # here\n  write:\n",
         r"max_partitions_per_run is 'many'\. Rule: it is a whole number, 1 or more", seen=True,
