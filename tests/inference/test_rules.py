@@ -125,18 +125,16 @@ def test_full_extracts_are_known_by_a_key_that_comes_once_in_each_window() -> No
 
 
 def test_a_source_that_has_an_order_and_no_key_gets_the_key_of_its_rows() -> None:
-    columns = (
-        column("at", T.TimestampType()),
-        column("changed_at", T.TimestampType()),
-        column("item_id", T.LongType()),
-    )
+    instant = T.TimestampType()
+    columns = (column("at", instant), column("changed_at", instant), column("item_id", T.LongType(), distinct=900))
     facts = Sample(columns=columns, rows=1000, different=1000)
     source = replace(origin(), sequence="at")
-    sets = sets_to_count(source, facts, "items")
+    counts = {names: 1000 if len(names) > 1 else 900 for names in sets_to_count(source, facts, "items")}
 
-    found = inferred(source, facts, "items", dict.fromkeys(sets, 1000), datetime(2026, 1, 7, tzinfo=UTC))
+    found = inferred(source, facts, "items", counts, datetime(2026, 1, 7, tzinfo=UTC))
 
     assert (found.keys, found.sequence, found.write) == (("item_id",), "at", "Merge()")
+    assert found.keys_why == "900 keys in 1,000 rows, and each once per value of at: several versions of a key"
 
 
 def test_the_order_is_a_time_of_the_last_change_that_is_never_null_or_a_number_that_counts() -> None:
