@@ -106,6 +106,8 @@ def origin_of_files(spark: SparkSession, table: str, place: str) -> Origin:
     if format_of(names.files[-1]) == "json":
         records = found.rows(spark, files, [])
         fields: Sequence[Field] = json_fields(records, "_rescued", "_payload")
+        if not fields:
+            raise _nothing(table, place)
         made, newest = _declared(source), [*files][-1]
         if events := origin_of_events(table, records, fields, made, "Files", found.partitions, newest, notes):
             return events

@@ -9,7 +9,7 @@ import pyspark.sql.types as T
 
 from incload_assets.inference.column_types import Guess, members, type_of
 from incload_assets.inference.evidence import Column, Sample
-from incload_assets.inference.keys import Counts, Key, candidates, choose, rank, sequence_of, tried
+from incload_assets.inference.keys import Counts, Key, candidates, choose, counted, rank, sequence_of, time_rank, tried
 from incload_assets.inference.origin import WINDOW, Origin
 from incload_assets.inference.personal import may_be_personal, why_personal, words
 from incload_assets.inference.spelled import text, why_left_out
@@ -63,7 +63,7 @@ def sets_to_count(origin: Origin, sample: Sample, table: str) -> list[tuple[str,
     if origin.keys:
         return []
     types = {column.name: type_of(column).kind for column in sample.columns}
-    sequence = sequence_of(sample.columns, types)
+    sequence = origin.sequence or sequence_of(sample.columns, types)
     names = [column.name for column in candidates(sample.columns, types, table, sequence)]
     dates = [name for name, kind in types.items() if isinstance(kind, T.DateType) and sample.column(name).never_null]
     sets = tried(names, sequence)
@@ -259,6 +259,8 @@ def _questions(sample: Sample, key: Key, deletes: str | None, sequence: str | No
         found.append(f"the sample has only {sample.rows:,} rows. Are key and types right for all?")
     if sample.unreadable:
         found.append(f"{sample.unreadable:,} records cannot be read and go to quarantine. Why?")
+    if sequence and key.columns and key.versions and time_rank(sequence) >= 3 and not counted(sequence):
+        found.append(f"does {sequence} grow with each change of a row?")
     if key.columns and sequence and not deletes:
         found.append("are rows ever deleted? No column that marks a delete was found (delete_when).")
     return found

@@ -1,6 +1,7 @@
 """Rules of the inference, on literal facts: types, key, order, personal columns, names of files, places, modules."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -12,7 +13,7 @@ from pyspark.sql import DataFrame
 from incload_assets.inference.column_types import of_variant, type_of
 from incload_assets.inference.evidence import Column, Sample
 from incload_assets.inference.file_names import named
-from incload_assets.inference.inferred import inferred, sequence_why
+from incload_assets.inference.inferred import inferred, sequence_why, sets_to_count
 from incload_assets.inference.keys import choose, sequence_of
 from incload_assets.inference.origin import WINDOW, Origin, Partitions
 from incload_assets.inference.personal import may_be_personal, why_personal
@@ -76,6 +77,13 @@ TYPES: Mapping[str, T.DataType] = {
 }  # fmt: skip
 
 
+def origin() -> Origin:
+    """Files of two days."""
+    days = Partitions("daily", datetime(2026, 1, 5), "dates in names")
+    return Origin(place="files", frame=cast(DataFrame, None), fields=[], source="Files(…)", imports=["Files"],
+                  partitions=days, newest="2026-01-06")  # fmt: skip
+
+
 def sample(**distinct: int) -> Sample:
     """A thousand different rows with columns of so many different values."""
     columns = tuple(column(name, TYPES[name], distinct=number) for name, number in distinct.items())
@@ -105,18 +113,28 @@ def test_a_key_is_the_smallest_set_that_is_unique_and_whose_names_say_so(
 def test_full_extracts_are_known_by_a_key_that_comes_once_in_each_window() -> None:
     types: Mapping[str, T.DataType] = {"customer_no": T.LongType(), "city": TEXT}
     columns = tuple(column(name, kind, distinct=500) for name, kind in types.items())
-    days = Partitions("daily", datetime(2026, 1, 5), "dates in names")
-    origin = Origin(place="files", frame=cast(DataFrame, None), fields=[], source="Files(…)", imports=["Files"],
-                    partitions=days, newest="2026-01-06")  # fmt: skip
     counts = {("customer_no",): 500, ("city",): 9, ("customer_no", WINDOW): 1000, ("customer_no", "city"): 900}
     facts = Sample(columns=columns, rows=1000, different=900)
 
-    found = inferred(origin, facts, "customers", counts, datetime(2026, 1, 7, tzinfo=UTC))
+    found = inferred(origin(), facts, "customers", counts, datetime(2026, 1, 7, tzinfo=UTC))
 
     assert (found.keys, found.write) == (("customer_no",), "Snapshot()")
     assert found.keys_why == "unique within each window: 500 keys in 1,000 rows"
     assert "is each window a full extract? Snapshot() deletes what the newest one lacks." in found.questions
     assert 'changes=Changes(keys=["customer_no"]),' in module_of(found)
+
+
+def test_a_source_that_has_an_order_and_no_key_gets_the_key_of_its_rows() -> None:
+    instant = T.TimestampType()
+    columns = (column("at", instant), column("changed_at", instant), column("item_id", T.LongType(), distinct=900))
+    facts = Sample(columns=columns, rows=1000, different=1000)
+    source = replace(origin(), sequence="at")
+    counts = {names: 1000 if len(names) > 1 else 900 for names in sets_to_count(source, facts, "items")}
+
+    found = inferred(source, facts, "items", counts, datetime(2026, 1, 7, tzinfo=UTC))
+
+    assert (found.keys, found.sequence, found.write) == (("item_id",), "at", "Merge()")
+    assert found.keys_why == "900 keys in 1,000 rows, and each once per value of at: several versions of a key"
 
 
 def test_the_order_is_a_time_of_the_last_change_that_is_never_null_or_a_number_that_counts() -> None:
