@@ -67,7 +67,9 @@ def find_cases(folder: Path, tables: Mapping[str, Table]) -> dict[Path, str]:
         IncrementalLoadError: A folder of cases has the name of no table.
     """
     names, found = {table.identifier: name for name, table in tables.items()}, {}
-    for file in sorted(folder.rglob(f"{FOLDER}/*/*.yaml")):
+    for file in sorted(folder.rglob(f"{FOLDER}/*/*.y*ml")):
+        if any(part.startswith(".") for part in file.relative_to(folder).parts):
+            continue  # an environment in the folder, for example
         if file.parent.name not in names:
             raise IncrementalLoadError(
                 f"{file} is of no table",

@@ -55,11 +55,20 @@ def differences(case: Case, outcome: Outcome) -> Iterator[Difference]:
     keys, condition = case.table.write.unique_rows(case.table.changes)
     keys = tuple(name for name in keys if name in columns) if condition is None else ()
     yield from _paired("table", _cut(outcome.expected, columns), _cut(outcome.rows, columns), keys)
+    yield from _rejected(case, list(outcome.rejected))
+
+
+def _rejected(case: Case, found: list[Texts]) -> Iterator[Difference]:
+    """The rejected rows that differ; an expected one is any that has the values which it names."""
+    for row in sorted(case.rejected, key=lambda row: -len(row.values)):
+        same = (each for each in found if all(each.get(name) == text for name, text in row.values.items()))
+        if (match := next(same, None)) is not None:
+            found.remove(match)
+        else:
+            yield Difference("rejected rows", row.values, None)
     named = list(dict.fromkeys(name for row in case.rejected for name in row.values))
-    expected = [row.values for row in case.rejected]
-    if not named:
-        named = [*case.table.columns, *case.table.control_fields, REASON]
-    yield from _paired("rejected rows", _cut(expected, named), _cut(outcome.rejected, named), ())
+    for row_found in _cut(found, [*(named or case.table.columns), *([] if REASON in named else [REASON])]):
+        yield Difference("rejected rows", None, row_found)
 
 
 def unexpected_stops(case: Case, outcome: Outcome) -> Iterator[str]:

@@ -79,14 +79,14 @@ def test_an_expected_value_of_another_type_is_named_with_its_line(tmp_path: Path
 
 
 def test_cases_are_found_by_the_folder_of_their_table_and_an_unknown_one_is_refused(tmp_path: Path) -> None:
-    for place in ("shop/tests/items/one.yaml", "tests/items/two.yaml", "shop/defs.yaml"):
+    for place in ("shop/tests/items/one.yaml", "tests/items/two.yml", "shop/defs.yaml", ".venv/tests/some/three.yaml"):
         (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / place).write_text(TEXT)
     tables = {"items": table(contract=Item)}
     found = find_cases(tmp_path, tables)
     assert sorted(str(file.relative_to(tmp_path)) for file in found) == [
         "shop/tests/items/one.yaml",
-        "tests/items/two.yaml",
+        "tests/items/two.yml",
     ]
     assert {read_case(file, tables[name]).table.name for file, name in found.items()} == {"items"}
     (tmp_path / "tests/itmes").mkdir()

@@ -142,6 +142,25 @@ def test_rows_are_rejected_for_their_types_nulls_and_checks_in_the_words_of_a_lo
     assert wrong(of, evaluate(of)) == []
 
 
+def test_a_rejected_row_is_expected_by_some_of_its_values_and_one_that_nobody_expects_is_a_difference(
+    tmp_path: Path,
+) -> None:
+    begin, _, _ = REASONS.partition("rejected:")
+    of = case(tmp_path, table(contract=Odd), f"{begin}rejected:\n  - {{id: null}}\n  - {{seq: word}}\n  - {{id: 9}}\n")
+    assert wrong(of, evaluate(of)) == [
+        Difference("rejected rows", {"id": "9"}, None),
+        Difference(
+            "rejected rows",
+            None,
+            {
+                "id": "2",
+                "seq": "1",
+                "_reason": "day: '2026-02-30' is not date (no time of day, year 1 to 9999); amount: '100.50' not < 100",
+            },
+        ),
+    ]
+
+
 def test_a_window_with_too_many_rejected_rows_stops_and_keeps_what_it_had(tmp_path: Path) -> None:
     text = """
 windows:
