@@ -23,12 +23,12 @@ class Installed:
     root: Path
 
     @classmethod
-    def of(cls, root: Path) -> "Installed":
-        """Build the wheel and install it. What it needs is taken from the environment of the tests."""
+    def of(cls, root: Path, code: Path = PROJECT) -> "Installed":
+        """Build the wheel of a folder's code and install it. What it needs is that of the tests."""
         uv = [sys.executable, "-m", "uv"]
         run = [
             [*uv, "venv", "--quiet", "--python", sys.executable, str(root)],
-            [*uv, "build", "--quiet", "--wheel", "--out-dir", str(root / "dist"), str(PROJECT)],
+            [*uv, "build", "--quiet", "--wheel", "--out-dir", str(root / "dist"), str(code)],
         ]
         for command in run:
             subprocess.run(command, check=True, capture_output=True)
