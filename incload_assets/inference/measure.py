@@ -18,7 +18,12 @@ from incload_assets.platform.sql import col, quoted
 
 ROWS = 20_000
 """Most rows of a sample."""
-_TYPES = (T.LongType(), T.DoubleType(), T.BooleanType(), T.DateType(), T.TimestampType())
+_LOOK: dict[T.DataType, str] = {
+    T.LongType(): r"^\s*[+-]?\d", T.DoubleType(): r"^\s*[+-]?[\d.NnIi]", T.BooleanType(): r"^\s*[TtFf]",
+    T.DateType(): r"^\s*\d{4}-", T.TimestampType(): r"^\s*\d{4}-",
+}  # fmt: skip
+"""Types that a text may have, with the beginning of such a text: conversions are slow, and most would be in vain."""
+_TYPES = tuple(_LOOK)
 _GROWING = (T.TimestampType(), T.LongType())
 _EMAIL = r"^[^@\s]+@[^@\s]+\.[A-Za-z]{2,}$"
 _PHONE = r"^(?=.*[+ (])(?!\d{4}-\d\d-\d\d)\+?\(?\d[\d ()/.-]{6,18}\d$"
@@ -123,7 +128,7 @@ def _facts(field: Field, kind: T.DataType) -> dict[str, Column]:
 def _facts_of_text(field: Field, text: Column) -> dict[str, Column]:
     zeros = "" if isinstance(field.native, T.StringType) and not field.quoted else "0*$"  # 1.50 has two digits in CSV
     fraction = F.regexp_extract(text, rf"^[+-]?\d+\.(\d*?){zeros or '$'}", 1)
-    facts = {kind.simpleString(): F.count(convert(text, T.StringType(), kind)) for kind in _TYPES}
+    facts = {kind.simpleString(): F.count(_converted(text, kind)) for kind in _TYPES}
     facts |= {
         "zeros": F.count_if(text.rlike(r"^0\d+$")),
         "zoned": F.count_if(text.rlike(r"^\d{4}-\d\d-\d\d.*(?:Z|[+-]\d\d:?\d\d)$")),
@@ -133,11 +138,16 @@ def _facts_of_text(field: Field, text: Column) -> dict[str, Column]:
         "emails": F.count_if(text.rlike(_EMAIL)),
         "phones": F.count_if(text.rlike(_PHONE)),
         "ips": F.count_if(text.rlike(_IP)),
-        "newest": F.coalesce(*(F.max(convert(text, T.StringType(), kind)).cast("string") for kind in _GROWING)),
+        "newest": F.coalesce(*(F.max(_converted(text, kind)).cast("string") for kind in _GROWING)),
     }
     if words(field.name) & _KINDS:
         facts["values"] = F.sort_array(F.slice(F.collect_set(text), 1, _FEW))
     return facts
+
+
+def _converted(text: Column, kind: T.DataType) -> Column:
+    """A text as a load reads it for a type; NULL if it cannot be one."""
+    return F.when(text.rlike(_LOOK[kind]), convert(text, T.StringType(), kind))
 
 
 def _column(field: Field, rows: int, facts: Mapping[str, Any]) -> evidence.Column:
