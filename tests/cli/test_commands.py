@@ -317,7 +317,7 @@ def test_status_tells_files_that_are_left_out_because_of_their_names(clone: Clon
 
 
 def test_a_table_whose_source_does_not_answer_does_not_hide_the_status_of_others(clone: Clone) -> None:
-    module = clone.root / "incload_assets" / "tables" / "receipts.py"
+    module = clone.root / "my_lake" / "tables" / "receipts.py"
     payments = readme_files()["my_lake/tables/payments.py"]
     module.write_text(payments.replace("payments", "receipts").replace("{landing}", "s3://nobody/landing"))
     try:
@@ -345,7 +345,7 @@ def test_a_table_that_does_not_exist_is_one_line_with_the_remedy(clone: Clone) -
 
 
 def test_a_wrong_declaration_is_one_line_naming_table_field_and_remedy(clone: Clone) -> None:
-    module = clone.root / "incload_assets" / "tables" / "payments.py"
+    module = clone.root / "my_lake" / "tables" / "payments.py"
     right = module.read_text()
     try:
         module.write_text(right.replace('keys=["payment_id"]', 'keys=["id"]'))
@@ -377,7 +377,7 @@ def test_settings_are_read_from_the_env_file_beside_the_workspace(clone: Clone) 
 
 
 def test_commands_work_from_any_folder_of_the_project(clone: Clone) -> None:
-    folder = clone.root / "incload_assets" / "tables"
+    folder = clone.root / "my_lake" / "tables"
     done = subprocess.run(
         clone.command("spark", "status"),
         cwd=folder,
@@ -425,7 +425,7 @@ def test_stop_ends_the_servers_that_were_started_on_demand(tmp_path: Path) -> No
 def test_demo_trades_a_day_and_loads_the_tables_of_files_and_the_one_of_the_database(
     tmp_path: Path, spark_url: str
 ) -> None:
-    clone = Clone.of(tmp_path, spark_url)
+    clone = Clone.of_repository(tmp_path, spark_url)
 
     with sample_database_ends(clone.root / ".incload"):
         done = clone.incload("demo", "--days", "1")

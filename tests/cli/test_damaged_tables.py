@@ -287,7 +287,7 @@ def down(clone: Clone) -> Iterator[None]:
     yield
     folder.chmod(0o700)
     for name in DOWN.keys() - {BAD}:
-        (clone.root / "incload_assets" / "tables" / f"{name}.py").unlink()
+        (clone.root / "my_lake" / "tables" / f"{name}.py").unlink()
 
 
 @pytest.mark.slow

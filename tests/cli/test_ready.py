@@ -56,7 +56,7 @@ def test_each_requirement_is_shown_with_its_remedy_and_one_that_is_not_met_is_ex
 
 @pytest.mark.slow
 def test_the_exit_code_is_0_if_all_requirements_are_met(clone: Clone, tmp_path: Path) -> None:
-    init = clone.root / "incload_assets" / "tables" / "__init__.py"
+    init = clone.root / "my_lake" / "tables" / "__init__.py"
     before = init.read_text()
     init.write_text(before + MEETS_ALL)
     try:
