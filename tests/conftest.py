@@ -21,9 +21,6 @@ from tests.support import sampling as drawing
 
 # The tables of a whole test run; in the environment, so that every program of the run agrees on the server.
 os.environ.setdefault("INCLOAD_SPARK_MEMORY", "6g")
-# For each Java that a test starts, also through the product: what it runs is new to it or over soon, and a quarter of
-# the processor time of Spark went into compiling that in full.
-os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
 # A test that needs a Kafka says so: else each Spark would have its jars, and each shop a broker of its own.
 os.environ.setdefault("INCLOAD_KAFKA", "false")
 # Of what is random by itself: names of tests are the same in every process then.
@@ -44,6 +41,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput") and REMOTE not in os.environ:
         config.stash[STARTED] = settings = _own(Path(mkdtemp(prefix="spark-")))
         os.environ[REMOTE] = connect_server.find_or_start(settings)
+    # For each Java that a test starts by itself, also through the product: it ends soon, and a quarter of the processor
+    # time of a Spark went into compiling in full. The shared server, which runs for an hour, compiles as ever.
+    os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 
 def pytest_report_header() -> list[str]:

@@ -1,4 +1,4 @@
-"""A copy of the project in a folder of its own, used as a person uses a clone: by its files and its commands."""
+"""A project in a folder of its own, used as a person uses it: by its files and its commands."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from tests.support.documents import PROJECT, README
 
 @dataclass(frozen=True)
 class Clone:
-    """The copy.
+    """The project.
 
     Args:
         root: Its folder.
@@ -129,7 +129,7 @@ class Clone:
         return dict(status)
 
     def write(self, path: str, content: str) -> Path:
-        """Write a file of the clone."""
+        """Write a file of the project."""
         file = self.root / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content)
