@@ -26,7 +26,7 @@ def test_the_ten_commands_of_the_first_week_come_first_and_the_others_by_purpose
     assert tuple(re.findall(r"(?m)^╭─ ([A-Z][\w' ]+) ─", shown)) == ("Options", *ROOMS)
     assert re.findall(r"(?m)^│ ([a-z][\w-]*) ", shown) == [*COMMANDS]
     week = [name for name, entry in COMMANDS.items() if entry.panel == "First week"]
-    assert week == ["dev", "demo", "docs", "status", "load", "plan", "check", "trace", "quarantine", "stop"]
+    assert week == ["new", "dev", "docs", "status", "load", "plan", "check", "trace", "quarantine", "stop"]
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -25,13 +25,13 @@ def clone(tmp_path: Path) -> Clone:
     made = Clone.of(tmp_path, "sc://localhost:1")
     for path, content in readme_files().items():
         made.write(path, content)
-    made.write("incload_assets/tables/tests/payments/newest_wins.yaml", documented_block("yaml", "Edsger"))
+    made.write("my_lake/tables/tests/payments/newest_wins.yaml", documented_block("yaml", "Edsger"))
     return made
 
 
 @pytest.mark.slow
 def test_a_case_that_differs_fails_with_the_cells_and_the_documented_one_passes(clone: Clone) -> None:
-    clone.write("incload_assets/tables/tests/payments/wrong.yaml", WRONG)
+    clone.write("my_lake/tables/tests/payments/wrong.yaml", WRONG)
     done = clone.incload("test", "payments", INCLOAD_SAMPLES="false")
     assert done.stderr == ""
     assert [line.rstrip() for line in done.stdout.splitlines()] == [

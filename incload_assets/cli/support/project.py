@@ -97,7 +97,7 @@ def open_project(*, verbose: bool = False) -> Iterator[Project]:
     declared = (table_of(asset) for asset in defs.get_repository_def().assets_defs_by_key.values())
     tables = {table.name: table for table in declared if table is not None}
     with dg.DagsterInstance.get() as instance:
-        folder = Path(str(import_module(found.module).__file__)).parent
+        folder = Path(getattr(import_module(found.module), "__file__", None) or found.file).parent
         yield Project(defs, instance, tables, Settings(), verbose, folder)
 
 
