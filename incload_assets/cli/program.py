@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from copy import copy
 from functools import cache
 from importlib import import_module
+from importlib.metadata import version
 from typing import Annotated, Any, Literal, cast
 
 import typer
@@ -91,6 +92,12 @@ def _command(name: str) -> Any:
     return typer.main.get_group(made).commands[name]
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        screen.say(f"incload {version('incload')}")
+        raise typer.Exit
+
+
 program = typer.Typer(
     cls=_Group,
     no_args_is_help=True,
@@ -105,6 +112,9 @@ def incload(
     ctx: typer.Context,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Show Dagster's log while loading, and stack traces of errors.")
+    ] = False,
+    _: Annotated[
+        bool, typer.Option("--version", help="Show the version, and end.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
     """Load, check and maintain incremental tables from a terminal.
