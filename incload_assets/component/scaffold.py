@@ -1,9 +1,16 @@
 """The file that ``dg scaffold defs incload_assets.IncrementalTable NAME`` writes."""
 
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import yaml
+from pydantic import BaseModel, Field
+
+from incload_assets.component.inferred import attributes_of
+from incload_assets.inference.infer import infer
+from incload_assets.inference.places import FORMS, place_of
+from incload_assets.platform.spark.resource import SparkResource
 
 EXAMPLE = """\
 # A table that loads incrementally, see `incload docs tables`. Each key is checked by `dg check yaml`.
@@ -33,14 +40,27 @@ def example_attributes(name: str) -> Any:
     return yaml.safe_load(EXAMPLE.format(name=name))
 
 
-class TableScaffolder(dg.Scaffolder):
+class Given(BaseModel):
+    """The options of ``dg scaffold defs``: a place of rows from which the declaration is inferred; none: an example."""
+
+    rows: str | None = Field(None, description=f"Where the table's rows are: {FORMS}.")
+
+
+class TableScaffolder(dg.Scaffolder[Given]):
     """Writes a valid declaration of a table, to be changed."""
 
-    def scaffold(self, request: dg.ScaffoldRequest[Any]) -> None:
+    @classmethod
+    def get_scaffold_params(cls) -> type[Given]:
+        """The model of the options."""
+        return Given
+
+    def scaffold(self, request: dg.ScaffoldRequest[Given]) -> None:
         """Writes ``defs.yaml`` into the folder of the table, or appends to the file that is given."""
         if request.scaffold_format == "python":
             raise ValueError("in Python a table is a function with @incremental_asset, see `incload docs tables`")
-        text = EXAMPLE.format(name=request.target_path.stem if request.append else request.target_path.name)
+        name = request.target_path.stem if request.append else request.target_path.name
+        rows = request.params.rows if request.params else None
+        text = EXAMPLE.format(name=name) if rows is None else _inferred(name, rows)
         indented = "".join(f"  {line}" for line in text.splitlines(keepends=True))
         document = f"type: {request.type_name}\n\nattributes:\n{indented}"
         if request.append:
@@ -48,3 +68,9 @@ class TableScaffolder(dg.Scaffolder):
                 file.write(f"---\n{document}")
         else:
             (request.target_path / "defs.yaml").write_text(document)
+
+
+def _inferred(name: str, rows: str) -> str:
+    """The attributes of a table as its rows look."""
+    with SparkResource().session(name) as spark:
+        return attributes_of(infer(spark, name, place_of(rows, Path.cwd())))

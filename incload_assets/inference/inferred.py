@@ -205,7 +205,7 @@ def _write(
             why = f"{date} is the same in all versions of each of {alone:,} keys"
             return f"Merge(partition_by={text(date)})", why, []
     asked = [
-        f"is the table large, and does {date} never change for a row? Then write=Merge(partition_by={text(date)})."
+        f"is the table large, and does {date} never change for a row? Then it is partition_by of Merge."
         for date in dates[:1]
         if not origin.changes
     ]
@@ -222,7 +222,7 @@ def _column(
     personal = why_personal(column, table, members(guess.kind))
     questions = [guess.question] if guess.question else []
     if not personal and may_be_personal(column):
-        questions.append('is it the name of a person? Then metadata={"personal": True}.')
+        questions.append("is it the name of a person? Then it is personal.")
     return InferredColumn(
         name=column.name,
         kind=guess.kind,

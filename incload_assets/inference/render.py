@@ -16,7 +16,6 @@ def module_of(found: Inferred) -> str:
     origin, model = found.origin, class_name(found.table)
     title = found.table.replace("_", " ").capitalize()
     imports = sorted({*origin.imports, "incremental_asset", *_used(found)}, key=_as_isort_does)
-    row = f"One row per {', '.join(found.keys)}, as last changed." if found.keys and found.sequence else f"{title}."
     declared = {column.name: name for column, name in _named(found.columns)}
     head = f'"""{title}, from {origin.place}; inferred from {found.rows:,} rows by incload new."""'
     lines = [
@@ -37,19 +36,26 @@ def module_of(found: Inferred) -> str:
         *_fields(found.columns),
         "",
         "",
-        *_asked(found.questions, ""),
+        *asked(found.questions, ""),
         "@incremental_asset(",
         *(f"    {line}" for line in _arguments(found, model)),
         ")",
         f"def {found.table}(changes: DataFrame) -> DataFrame:",
-        f'    """{row}"""',
+        f'    """{description_of(found)}"""',
         "    return changes",
     ]
     return "\n".join(lines) + "\n"
 
 
+def description_of(found: Inferred) -> str:
+    """The description of the table, a sentence."""
+    if found.keys and found.sequence:
+        return f"One row per {', '.join(found.keys)}, as last changed."
+    return f"{found.table.replace('_', ' ').capitalize()}."
+
+
 def _used(found: Inferred) -> list[str]:
-    changes = [] if found.origin.changes or not _changes(found) else ["Changes"]
+    changes = [] if found.origin.changes or not changes_of(found) else ["Changes"]
     return [*changes, found.write.partition("(")[0]]
 
 
@@ -85,12 +91,12 @@ def _fields(columns: tuple[InferredColumn, ...]) -> Iterator[str]:
     names = {id(column): name for column, name in _named(columns)}
     for column in columns:
         if column.left_out:
-            yield from _comment(
+            yield from comment(
                 f"{column.name!r} is left out: {column.left_out}. The log keeps its values, in _rescued", "    "
             )
             continue
-        yield from _comment(f"{column.name}: {column.evidence}", "    ")
-        yield from _asked(column.questions, "    ")
+        yield from comment(f"{column.name}: {column.evidence}", "    ")
+        yield from asked(column.questions, "    ")
         options = [f"nullable={column.nullable}"]
         if names[id(column)] != column.name:
             options.append(f"alias={text(column.name)}")
@@ -123,26 +129,27 @@ def _option_lines(options: Iterable[str], column: InferredColumn) -> Iterator[st
 
 def _arguments(found: Inferred, model: str) -> Iterator[str]:
     origin = found.origin
-    yield from _comment(f"windows: {origin.partitions.why}", "")
+    yield from comment(f"windows: {origin.partitions.why}", "")
     yield f"partitions_def={origin.partitions.declaration},"
     for note in origin.notes:
-        yield from _comment(f"source: {note}", "")
+        yield from comment(f"source: {note}", "")
     yield f"source={'events' if origin.changes else origin.source},"
     yield f"contract={model},"
     if found.keys_why:
-        yield from _comment(f"key: {', '.join(found.keys) + ': ' if found.keys else ''}{found.keys_why}", "")
+        yield from comment(f"key: {', '.join(found.keys) + ': ' if found.keys else ''}{found.keys_why}", "")
     if found.sequence and found.keys:
-        yield from _comment(f"order: {found.sequence}: {found.sequence_why}", "")
+        yield from comment(f"order: {found.sequence}: {found.sequence_why}", "")
     if found.delete_when:
-        yield from _comment(f"deletes: {found.delete_why}", "")
-    changes = origin.changes or _changes(found)
+        yield from comment(f"deletes: {found.delete_why}", "")
+    changes = origin.changes or changes_of(found)
     if changes:
         yield f"changes={changes},"
-    yield from _comment(f"write: {found.write_why}", "")
+    yield from comment(f"write: {found.write_why}", "")
     yield f"write={found.write},"
 
 
-def _changes(found: Inferred) -> str:
+def changes_of(found: Inferred) -> str:
+    """The expression of the changes; empty if the declaration needs none."""
     parts = []
     if found.keys:
         parts.append(f"keys={texts(found.keys)}")
@@ -153,12 +160,14 @@ def _changes(found: Inferred) -> str:
     return f"Changes({', '.join(parts)})" if parts else ""
 
 
-def _asked(questions: Iterable[str], indent: str) -> Iterator[str]:
+def asked(questions: Iterable[str], indent: str) -> Iterator[str]:
+    """The lines of questions, as comments."""
     for question in questions:
-        yield from _comment(f"Question: {question}", indent)
+        yield from comment(f"Question: {question}", indent)
 
 
-def _comment(said: str, indent: str) -> list[str]:
+def comment(said: str, indent: str) -> list[str]:
+    """The lines of a comment."""
     begin = f"{indent}# "
     return textwrap.wrap(
         " ".join(said.split()),

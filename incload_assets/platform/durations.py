@@ -17,3 +17,15 @@ def duration_of(text: str) -> timedelta | None:
     """
     found = re.fullmatch(PATTERN, text.strip())
     return None if found is None else timedelta(**{_UNITS[found[2]]: int(found[1])})
+
+
+def text_of_duration(length: timedelta) -> str:
+    """The text that says a length of whole seconds, in the largest unit that divides it.
+
+    Example:
+        >>> text_of_duration(timedelta(hours=36))
+        '36h'
+    """
+    units = sorted(_UNITS, key=lambda unit: timedelta(**{_UNITS[unit]: 1}), reverse=True)
+    unit = next((one for one in units if not length % timedelta(**{_UNITS[one]: 1})), "s")
+    return f"{length // timedelta(**{_UNITS[unit]: 1})}{unit}"

@@ -232,9 +232,10 @@ def test_a_table_of_yaml_loads(tmp_path: Path, spark_settings: Settings, monkeyp
 
 @pytest.mark.slow
 def test_dg_knows_the_component_and_checks_its_files(
-    location: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    location: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, spark_url: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("INCLOAD_SPARK", spark_url)
     monkeypatch.setenv("INCLOAD_SAMPLES", "false")
     location.parents[2].joinpath("definitions.py").write_text(
         "from incload_assets.code_location import project_definitions\n\ndefs = project_definitions(__file__)\n"
@@ -250,6 +251,11 @@ def test_dg_knows_the_component_and_checks_its_files(
     dg_says("scaffold", "defs", "incload_assets.IncrementalTable", "orders")
     assert "validated successfully" in dg_says("check", "yaml")
     location.parents[1].joinpath("orders", "defs.yaml").unlink()  # dg looks at one file of a component
+    (tmp_path / "sales_2026-01-05.csv").write_text("sale,amount,updated_at\n1,2.50,2026-01-05T09:00:00Z\n")
+    dg_says("scaffold", "defs", "incload_assets.IncrementalTable", "sales", "--rows", "sales_2026-01-05.csv")
+    sales = location.parents[1].joinpath("sales", "defs.yaml")
+    assert "\n      sale: bigint\n" in sales.read_text()
+    sales.unlink()
     location.write_text(PAYMENTS.replace("keys: [payment_id]", "key: [id]"))
     said = dg_says("check", "yaml", fails=True)
     assert re.search(

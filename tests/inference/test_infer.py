@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import re
+import textwrap
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -14,11 +15,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from incload_assets.assets.incremental import table_of
+from incload_assets.component.inferred import attributes_of
 from incload_assets.inference.files import names_of
 from incload_assets.inference.infer import infer
 from incload_assets.inference.places import place_of
 from incload_assets.inference.render import module_of
 from incload_assets.platform.lake import Lake
+from tests.component.files import table_in, written
 from tests.servers.kafka import KafkaServer
 from tests.servers.postgres import PostgresServer
 from tests.servers.s3 import S3Server
@@ -50,8 +53,9 @@ ODD = '''CREATE TABLE "Order Lines" (
 
 
 def declared(spark: SparkSession, folder: Path, table: str, place: str) -> tuple[str, Loaded]:
-    """The module that is inferred from a place, and its table, with an empty lake."""
-    text = module_of(infer(spark, table, place_of(place, folder)))
+    """The module that is inferred from a place, and its table, with an empty lake. In YAML it is the same table."""
+    found = infer(spark, table, place_of(place, folder))
+    text = module_of(found)
     file = folder / f"{table}.py"
     file.write_text(text)
     spec = importlib.util.spec_from_file_location(f"inferred_{table}", file)
@@ -60,6 +64,12 @@ def declared(spark: SparkSession, folder: Path, table: str, place: str) -> tuple
     spec.loader.exec_module(module)
     made = table_of(getattr(module, table))
     assert made is not None
+    (folder / "in_yaml").mkdir()
+    head = "type: incload_assets.IncrementalTable\n\nattributes:\n"
+    other = table_in(written(folder / "in_yaml", head + textwrap.indent(attributes_of(found), "  ")))
+    for part in ("name", "partitions_def", "source", "schema", "changes", "write"):
+        assert getattr(other, part) == getattr(made, part), part
+    assert other.contract.personal == made.contract.personal
     return text, Loaded(spark, made, Lake(str(folder / "lake")), {})
 
 
