@@ -1,6 +1,7 @@
 """The package as a wheel installs it: in a virtual environment of its own, without this repository on its path."""
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -25,10 +26,13 @@ class Installed:
     @classmethod
     def of(cls, root: Path, code: Path = PROJECT) -> "Installed":
         """Build the wheel of a folder's code and install it. What it needs is that of the tests."""
-        uv = [sys.executable, "-m", "uv"]
+        uv, copy = [sys.executable, "-m", "uv"], root.with_name(f"{root.name}-code")
+        shutil.copytree(code / "incload_assets", copy / "incload_assets", ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("pyproject.toml", "README.md", "LICENSE"):  # a build writes beside them, and others build, too
+            shutil.copy(code / name, copy)
         run = [
             [*uv, "venv", "--quiet", "--python", sys.executable, str(root)],
-            [*uv, "build", "--quiet", "--wheel", "--out-dir", str(root / "dist"), str(code)],
+            [*uv, "build", "--quiet", "--wheel", "--out-dir", str(root / "dist"), str(copy)],
         ]
         for command in run:
             subprocess.run(command, check=True, capture_output=True)
