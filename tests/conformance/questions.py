@@ -69,6 +69,9 @@ ASKED_IN_STEPS = frozenset(
 )
 """Commands that change something, or serve pages, and are tried in the steps of the test."""
 TRIED_ELSEWHERE: Mapping[str, str] = {
+    "explain": "tests/cli/test_test.py",
+    "new": "tests/cli/test_new_table.py",
+    "test": "tests/cli/test_test.py",
     "dev": "tests/cli/test_dev.py",
     "demo": "tests/cli/test_commands.py",
     "stop": "tests/cli/test_commands.py",
