@@ -256,7 +256,7 @@ class Lake:
         """
         if (error := self.not_own()) is not None:
             raise LakeMistaken(f"{name}: {error.problem}", rule=error.rule, remedy=error.remedy)
-        if self.environment:
+        if self.environment and (self.root, self.environment) not in _KNOWN_AS_OWN:
             self.identity(create=True)
 
     def version(self, uri: str) -> int | None:

@@ -20,6 +20,7 @@ class ProjectFiles:
         root: The folder, which is on the module search path of Dagster's processes.
         file: The file in it that names the module.
         module: The full name of the module, for example ``my_lake.definitions``.
+        attribute: The name of its definitions in the module; None: the only ones that it has.
     """
 
     root: Path

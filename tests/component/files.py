@@ -66,7 +66,7 @@ def table_in(file: Path) -> Table:
 
 
 def reported(file: Path) -> list[str]:
-    """What ``dg check yaml`` reports about a file."""
+    """The errors that ``dg check yaml`` reports about a file."""
     tree = parse_yaml_with_source_position(file.read_text(), str(file))
     found = SCHEMA.iter_errors(tree.value.get("attributes", {}))
     return [

@@ -45,7 +45,7 @@ class S3Server:
         }
 
     def conf(self, environment: Mapping[str, str] | None = None, *, known: bool = True) -> dict[str, str]:
-        """What a session needs to use the endpoint by the Spark of the test run, which started without it.
+        """Settings with which a session uses the endpoint by the Spark of the test run, which started without it.
 
         Args:
             environment: That of another account, or with another address.

@@ -44,7 +44,7 @@ LIBRARIES = (
     "typer", "upath.implementations.local",
     "incload_assets.cli.program", "incload_assets.cli.support.project", "incload_assets.code_location",
 )  # fmt: skip
-"""What commands import; what is missing here costs time and nothing else."""
+"""Modules that commands import; one that is missing here costs time and nothing else."""
 
 
 def run(

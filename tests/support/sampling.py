@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Protocol
 
 NIGHT = os.environ.get("INCLOAD_TEST_NIGHT", "0") == "1"
-"""Whether all tests run as long as they can: each kind of source and of writing, long random streams, all mutants."""
+"""True if all tests run as long as they can: each kind of source and of writing, long random streams, all mutants."""
 PART = "INCLOAD_TEST_PART"
 """One in so many tests that load through Spark is drawn; 1: all of them."""
 PARTS = 8

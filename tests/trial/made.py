@@ -29,7 +29,7 @@ def case(folder: Path, of: Table, text: str) -> Case:
 
 
 def wrong(of: Case, outcome: Outcome) -> list[Difference | str]:
-    """All that differs."""
+    """The differences of an outcome."""
     return [*differences(of, outcome), *unexpected_stops(of, outcome)]
 
 

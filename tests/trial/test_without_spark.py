@@ -203,7 +203,7 @@ class Unique(Item):
     """Items whose value is unique."""
 
     class Config:
-        """As pandera has it."""
+        """The form in which pandera has it."""
 
         unique = ["value"]  # noqa: RUF012 - pandera's own form
 
