@@ -53,6 +53,13 @@ def pytest_report_header() -> list[str]:
     return [f"{which}; drawn by INCLOAD_TEST_SEED={seed}"]
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Refuse the cases of a set: each process of a run would have them in another order, and none would start."""
+    for mark in metafunc.definition.iter_markers("parametrize"):
+        if isinstance(mark.args[1], set | frozenset):
+            pytest.fail(f"{metafunc.definition.nodeid}: the cases are a set. Remedy: sort them or make them a list.")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is not drawn, and begin with the longest tests: at the end, one process would wait for them."""
     tests, part = [item for item in items if isinstance(item, pytest.Function)], int(os.environ[drawing.PART])
