@@ -9,7 +9,7 @@ import dagster as dg
 
 from incload_assets.assets.incremental import table_of
 from incload_assets.assets.wrapped import wrapping
-from incload_assets.automation import orphaned_runs, source_sensor
+from incload_assets.automation import orphaned_runs, watch_sensor
 from incload_assets.checks import LIGHT_CHECKS, TABLE_CHECKS, check_names, checks_for
 from incload_assets.checks.reconciliation_schedules import reconciliation_schedules
 from incload_assets.declaration.table import Table
@@ -25,7 +25,6 @@ from incload_assets.platform.errors import DeclarationError, IncrementalLoadErro
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.settings import Settings
 from incload_assets.platform.spark.resource import SparkResource
-from incload_assets.progress.observed import source_sensor_name
 from incload_assets.progress.request import Request, request_of
 from incload_assets.progress.run_tags import BECAUSE_TAG, UPKEEP
 from incload_assets.quarantine.decision_jobs import decision_jobs
@@ -115,7 +114,7 @@ def incremental_definitions(
             *([schedule_of(backup, BACKUP_CRON)] if tables else []),
         ],
         sensors=[
-            *(_sensor(asset, table, jobs[table.name]) for asset, table in tables.items()),
+            *([watch_sensor({table: _partitions_per_run(asset) for asset, table in tables.items()})] if tables else []),
             *([loads_sensor(list(tables.values()))] if tables else []),
             *([replay_sensor(replays)] if replays else []),
             *([notify_sensor([*tables.values()], told, settings.dashboard_url)] if tables and told else []),
@@ -204,14 +203,9 @@ def _job_by_hand(name: str, table: Table) -> UnresolvedAssetJobDefinition:
     )
 
 
-def _sensor(asset: dg.AssetsDefinition, table: Table, job: UnresolvedAssetJobDefinition) -> dg.SensorDefinition:
+def _partitions_per_run(asset: dg.AssetsDefinition) -> int:
     policy = asset.backfill_policy
-    return source_sensor(
-        table,
-        name=source_sensor_name(table),
-        job_name=job.name,
-        partitions_per_run=policy.max_partitions_per_run or 1 if policy else 1,
-    )
+    return policy.max_partitions_per_run or 1 if policy else 1
 
 
 def _check_job(name: str, tables: Sequence[Table]) -> UnresolvedAssetJobDefinition | None:
@@ -232,7 +226,8 @@ def _check_schedule(job: UnresolvedAssetJobDefinition) -> dg.ScheduleDefinition:
 def _expect_distinct_targets(tables: Sequence[Table], lake: Lake) -> None:
     """Refuses two tables in the same folder, or in nested ones, where a vacuum of the outer would destroy the inner.
 
-    The comparison ignores case, because some file systems do. It also refuses two sensors of the same name.
+    The comparison ignores case, because some file systems do. It also refuses two keys that are the same with
+    their parts joined.
     """
     for one, other in combinations(tables, 2):
         uris = [lake.table_uri(table.key.path) for table in (one, other)]
@@ -246,8 +241,8 @@ def _expect_distinct_targets(tables: Sequence[Table], lake: Lake) -> None:
             )
         if one.identifier == other.identifier:
             raise DeclarationError(
-                f"{_described(one)} and {_described(other)} would both have the sensor {source_sensor_name(one)}",
-                rule="jobs and sensors are named after their table's asset key, with its parts joined by '__'",
+                f"{_described(one)} and {_described(other)} would both have the checks' step {one.identifier}",
+                rule="steps of checks are named after their table's asset key, with its parts joined by '__'",
                 remedy="give one of them another name or key_prefix",
             )
 

@@ -106,7 +106,7 @@ FLOORS = 13
 TESTS_OF_ROOMS = {
     "incload_assets": ("test_definitions.py",),
     "incload_assets/assets": ("load/test_load.py", "checks/test_with_loads.py"),
-    "incload_assets/automation": ("automation/test_source_sensor.py",),
+    "incload_assets/automation": ("automation/test_window_requests.py",),
     "incload_assets/change_log": ("load/test_load.py", "mutations/test_laws.py"),
     "incload_assets/checks": ("checks/test_definitions.py", "checks/test_reconciliation.py"),
     "incload_assets/cli": ("cli/test_help.py",),

@@ -14,10 +14,10 @@ NEWEST = 3
 
 
 class Pace:
-    """The schedule of one sensor's full checks; starts over with each process."""
+    """The schedule of the full checks of one of several tables, which share the time; starts over with each process."""
 
-    def __init__(self) -> None:
-        self._due = time.monotonic()
+    def __init__(self, tables: int = 1) -> None:
+        self._due, self._tables = time.monotonic(), tables
 
     def is_due(self) -> bool:
         """True if a full check is due."""
@@ -25,4 +25,4 @@ class Pace:
 
     def took(self, seconds: float) -> None:
         """Records how long a full check took."""
-        self._due = time.monotonic() + SHARE * seconds
+        self._due = time.monotonic() + SHARE * seconds * self._tables

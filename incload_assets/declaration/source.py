@@ -121,6 +121,17 @@ class DetectRequest:
     older: bool = True
 
 
+class Watch(ABC):
+    """A cheap test of whether a source may have changed since the watch was made."""
+
+    @abstractmethod
+    def changed(self, *, closely: bool) -> bool:
+        """True if the source may show something else by now.
+
+        Without ``closely`` it may overlook that data of older windows was changed in its place.
+        """
+
+
 class Source(ABC):
     """A store that a table's changes are read from.
 
@@ -253,6 +264,13 @@ class Source(ABC):
     def survey(self, request: DetectRequest) -> Survey:
         """The positions that :meth:`detect` finds, and the data that it leaves out. Default: none is left out."""
         return Survey(self.detect(request))
+
+    def watch(self, table_name: str, windows: Sequence[Window]) -> Watch | None:
+        """A watch over the data of windows, given oldest first; None if only a detection notices changes.
+
+        It raises as :meth:`detect` does. Default: None.
+        """
+        return None
 
     def prepare(self, spark: SparkSession, request: DetectRequest) -> None:  # noqa: B027 - nothing, by default
         """Finds out before a load what needs Spark, for the same request; ``detect`` is correct without it."""

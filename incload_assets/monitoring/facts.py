@@ -26,7 +26,7 @@ from incload_assets.platform.dagster_private import (
 from incload_assets.platform.failures import masked
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.settings import current_settings
-from incload_assets.progress.observed import Observed, observed_in, source_sensor_name
+from incload_assets.progress.observed import NEVER, SENSOR, Observed, observed_tables, pass_in
 from incload_assets.progress.pause import Pause, pauses
 from incload_assets.progress.request import Request
 from incload_assets.progress.silence import ALL, silence_of, silences
@@ -52,14 +52,14 @@ class Check:
 
 @dataclass(frozen=True, kw_only=True)
 class Watch:
-    """The sensor of a table.
+    """The sensor's looks at a table.
 
     Args:
         running: Whether the sensor is on; a person may have stopped it.
-        tick: When it last ran, aware; None if never.
-        success: When it last ran without an error.
-        seen: What its last successful tick saw.
-        trouble: Why its last tick failed, with the remedy; empty if it did not, or that is unknown.
+        tick: When it last looked at the table, aware; None if never.
+        success: When it last did so without an error.
+        seen: What its last successful look saw.
+        trouble: Why its last look failed, with the remedy; empty if it did not, or that is unknown.
     """
 
     running: bool = True
@@ -70,7 +70,7 @@ class Watch:
 
     @property
     def failed(self) -> bool:
-        """True if its last tick did not end well."""
+        """True if its last look did not end well."""
         return self.tick is not None and (self.success is None or self.success < self.tick)
 
 
@@ -143,7 +143,7 @@ def gather(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, at
     for row in loads.rows(since=since, tables=names):
         if row.ended_at <= at:
             recent[row.table].append(row)
-    sensors, checks, under_way = watches(instance), checks_now(instance, tables), _under_way(instance)
+    sensors, checks, under_way = watches(instance, tables), checks_now(instance, tables), _under_way(instance)
     under_backfill, paused, silenced = backfills(instance), pauses(lake, at), silences(lake, at)
     unreadable = unreadable_tables(tables, lake)
     return Facts(
@@ -152,7 +152,7 @@ def gather(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, at
             table.name: TableFacts(
                 table=table,
                 recent=recent.get(table.name, ()),
-                watch=sensors.get(source_sensor_name(table), Watch(running=False)),
+                watch=sensors.get(table.name, Watch(running=False)),
                 checks=checks.get(table.name, {}),
                 under_way=under_way.get(table.name, {}),
                 backfills=under_backfill[table.key],
@@ -177,23 +177,40 @@ def _relevant_since(table: Table, at: datetime) -> datetime:
     return at - 2 * table.slo.period - table.due_after - window_length(table, at)
 
 
-def watches(instance: dg.DagsterInstance) -> dict[str, Watch]:
-    """The sensors by name; of several code locations with the same, the one that ticked last."""
-    found: dict[str, Watch] = {}
+def watches(instance: dg.DagsterInstance, tables: Sequence[Table]) -> dict[str, Watch]:
+    """The looks at tables by name; where several code locations have such a sensor, each table's own says it."""
+    seen, found = observed_tables(instance, tables), dict[str, Watch]()
     for state in instance.all_instigator_state(instigator_type=InstigatorType.SENSOR):
         data = state.sensor_instigator_data
-        if data is None:
+        if data is None or state.instigator_name != SENSOR:
             continue
-        watch = Watch(
-            running=state.is_running,
-            tick=_instant(data.last_tick_timestamp),
-            success=_instant(data.last_tick_success_timestamp),
-            seen=observed_in(data.cursor),
-        )
-        before = found.get(state.instigator_name)
-        if before is None or (watch.tick is not None and (before.tick is None or watch.tick > before.tick)):
-            found[state.instigator_name] = replace(watch, trouble=_trouble(instance, state)) if watch.failed else watch
+        last, at = pass_in(data.cursor), _instant(data.last_tick_timestamp)
+        failed = at is not None and (data.last_tick_success_timestamp or 0) < at.timestamp()
+        location = state.origin.repository_origin.code_location_origin.location_name
+        for table in tables:
+            known = seen.get(table.name)
+            if known is not None and known.location not in ("", location):
+                continue
+            tick = last.last_look(table.name) if last is not None else None
+            watch = Watch(running=state.is_running) if tick is None else _watch(state.is_running, tick, known)
+            found[table.name] = replace(watch, tick=at, trouble=_trouble(instance, state)) if failed else watch
     return found
+
+
+def _watch(running: bool, tick: datetime, seen: Observed | None) -> Watch:
+    """The looks at a table, of which the last one ended at ``tick``."""
+    if seen is None:
+        return Watch(running=running, tick=tick)
+    if not seen.trouble:
+        return Watch(running=running, tick=tick, success=tick, seen=seen.seen_at(tick))
+    never = seen.at == NEVER
+    return Watch(
+        running=running,
+        tick=tick,
+        success=None if never else seen.time,
+        seen=None if never else seen,
+        trouble=seen.trouble,
+    )
 
 
 def _trouble(instance: dg.DagsterInstance, state: InstigatorState) -> str:

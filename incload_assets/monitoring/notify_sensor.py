@@ -17,7 +17,6 @@ from incload_assets.monitoring.notices import Notified, Seen
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.page_addresses import address_of
 from incload_assets.platform.wording import several
-from incload_assets.progress.observed import source_sensor_name
 from incload_assets.progress.pause import pauses
 from incload_assets.progress.silence import silence_of, silences
 
@@ -66,12 +65,12 @@ def notify_sensor(tables: Sequence[Table], channels: Mapping[str, Send], dashboa
 
 def _seen(instance: dg.DagsterInstance, lake: Lake, tables: Sequence[Table], dashboard: str | None) -> list[Seen]:
     """The state of the tables that are neither paused nor silenced, and whose sensors run."""
-    at, sensors, under_backfill = now(), watches(instance), backfills(instance)
+    at, sensors, under_backfill = now(), watches(instance, tables), backfills(instance)
     paused, silenced = pauses(lake, at), silences(lake, at)
     checks = checks_now(instance, tables, wanted=lambda name: name == freshness.NAME)
     found = []
     for table in tables:
-        watch = sensors.get(source_sensor_name(table), Watch(running=False))
+        watch = sensors.get(table.name, Watch(running=False))
         if watch.running and table.name not in paused and silence_of(silenced, table.name) is None:
             found.append(
                 Seen(

@@ -14,6 +14,7 @@ import dagster as dg
 from incload_assets.declaration.table import Table
 from incload_assets.platform.errors import LakeMistaken
 from incload_assets.platform.lake import BACK, Lake
+from incload_assets.progress.instance_values import keep_values, values_of
 
 _REMEMBERED = "incload/lake of "
 
@@ -29,7 +30,7 @@ class KnownLake:
 def known_lake(instance: dg.DagsterInstance, table: Table) -> KnownLake | None:
     """The lake that an instance remembers for a table; None if no load of the table has begun there yet."""
     name = _name(table)
-    found = instance.daemon_cursor_storage.get_cursor_values({name}).get(name)
+    found = values_of(instance, [name]).get(name)
     return None if found is None else KnownLake(**json.loads(found))
 
 
@@ -83,9 +84,7 @@ def _difference(known: KnownLake, identity: str | None, root: str) -> str | None
 
 
 def _remember(instance: dg.DagsterInstance, tables: Iterable[Table], lake: KnownLake) -> None:
-    values = {_name(table): json.dumps(asdict(lake)) for table in tables}
-    if values:
-        instance.daemon_cursor_storage.set_cursor_values(values)
+    keep_values(instance, {_name(table): json.dumps(asdict(lake)) for table in tables})
 
 
 def _name(table: Table) -> str:

@@ -1,28 +1,43 @@
-"""The observation of a table's sensor, kept as its cursor, so that others need not read the source again."""
+"""The observations of tables by the sensor on their sources, kept so that others need not read the sources again.
+
+Each table's observation is kept by Dagster when it differs from the one before. The sensor's cursor says when it last
+looked at all tables, and for which of them that is longer ago.
+"""
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+import dagster as dg
+
 from incload_assets.declaration.table import Table
+from incload_assets.progress.instance_values import keep_values, values_of
 from incload_assets.progress.lateness import Lateness
 from incload_assets.progress.progress import STATUSES, WindowProgress
 
+SENSOR = "watch_sources"
+"""The name of the sensor on the sources of all tables."""
 REMEMBERED = 200
 """Number of pending windows for which the first sight is kept."""
 SHOWN = 20
+NEVER = "1970-01-01T00:00:00+00:00"
+"""The instant of an observation of a table that could not be looked at yet."""
+_OF_TABLE = "incload/observed "
 
 
 @dataclass(frozen=True, kw_only=True)
 class Observed:
-    """The observation of one tick of a table's sensor. Times are in ISO 8601, durations in seconds, sizes estimated.
+    """The observation of a table's source. Times are in ISO 8601, durations in seconds, sizes estimated.
 
     Args:
+        at: When the source was looked at; the last time that this went well, if there is ``trouble``.
         pending: When each window that is not loaded was first seen, by partition key; the oldest.
         waiting_records: Number of records that are not loaded; None if the source does not know it.
+        trouble: Why the source could not be looked at since, with the remedy; empty if it could.
+        location: Name of the code location whose sensor looked.
     """
 
     at: str
@@ -35,6 +50,8 @@ class Observed:
     waiting_by_part: Mapping[str, int] = field(default_factory=dict)
     stopped: Mapping[str, str] = field(default_factory=dict)
     failing: Mapping[str, str] = field(default_factory=dict)
+    trouble: str = ""
+    location: str = ""
 
     @property
     def time(self) -> datetime:
@@ -46,23 +63,71 @@ class Observed:
         """For how long the oldest news have been waiting."""
         return max((self.time - datetime.fromisoformat(since) for since in self.pending.values()), default=timedelta(0))
 
+    def seen_at(self, at: datetime) -> "Observed":
+        """The same at a later instant, at which nothing else had changed: a table that is late has become later."""
+        since = (at - self.time).total_seconds()
+        return replace(self, at=at.isoformat(), overdue=self.overdue + since if self.verdict == "late" else 0.0)
+
+    def says_the_same(self, other: "Observed") -> bool:
+        """True if nothing but time lies between two observations."""
+        return replace(self, at=other.at, overdue=other.overdue) == other
+
     def as_text(self) -> str:
-        """The observation as a sensor's cursor."""
-        return json.dumps(asdict(self))
+        """The observation as it is kept."""
+        return json.dumps(asdict(self), separators=(",", ":"))
 
 
-def source_sensor_name(table: Table) -> str:
-    """The name of the sensor on a table's source, for example ``watch_orders``."""
-    return f"watch_{table.identifier}"
+@dataclass(frozen=True)
+class Pass:
+    """The cursor of the sensor: when it last looked at tables, and when at those that have been waiting since.
+
+    Args:
+        at: When it last looked at all others, in ISO 8601.
+        behind: When the sensor last looked at each table that waits for too long, by name; empty: never.
+    """
+
+    at: str
+    behind: Mapping[str, str] = field(default_factory=dict)
+
+    def as_text(self) -> str:
+        """The pass as a cursor."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+    def last_look(self, table_name: str) -> datetime | None:
+        """When the sensor last looked at a table; None if it never did."""
+        at = self.behind.get(table_name, self.at)
+        return datetime.fromisoformat(at) if at else None
 
 
-def observed_in(cursor: str | None) -> Observed | None:
-    """The observation in a sensor's cursor; None if it holds none, as a person may have set it to anything."""
+def pass_in(cursor: str | None) -> Pass | None:
+    """The pass in the sensor's cursor; None if it holds none, as a person may have set it to anything."""
     try:
         found: Any = json.loads(cursor or "")
+        datetime.fromisoformat(found["at"])
+        return Pass(found["at"], dict(found.get("behind") or {}))
+    except (ValueError, TypeError, AttributeError, KeyError):
+        return None
+
+
+def observed_in(text: str | None) -> Observed | None:
+    """The observation in a text; None if it holds none, for example of another version."""
+    try:
+        found: Any = json.loads(text or "")
         return Observed(**{name: value for name, value in found.items() if name in Observed.__dataclass_fields__})
     except (ValueError, TypeError, AttributeError):
         return None
+
+
+def keep_observed(instance: dg.DagsterInstance, table: Table, observed: Observed) -> None:
+    """Keeps the observation of a table."""
+    keep_values(instance, {_OF_TABLE + table.name: observed.as_text()})
+
+
+def observed_tables(instance: dg.DagsterInstance, tables: Iterable[Table]) -> dict[str, Observed]:
+    """The kept observations by table name; tables without one are left out."""
+    kept = values_of(instance, (_OF_TABLE + table.name for table in tables))
+    found = {name.removeprefix(_OF_TABLE): observed_in(text) for name, text in kept.items()}
+    return {name: observed for name, observed in found.items() if observed is not None}
 
 
 def observation(
@@ -72,6 +137,7 @@ def observation(
     stopped: Mapping[str, str],
     before: Observed | None,
     at: datetime,
+    location: str = "",
 ) -> Observed:
     """The observation of a tick; the one before says when pending windows were first seen."""
     pending = [
@@ -88,6 +154,7 @@ def observation(
         waiting_records=None if records is None else sum(records.values()),
         waiting_by_part={part: count for part, count in (records or {}).items() if part and count},
         stopped=dict(list(stopped.items())[:SHOWN]),
+        location=location,
         failing=dict([(w.key, w.failure or "error") for w in progress if w.status == "failed"][-SHOWN:]),
     )
 

@@ -1,7 +1,7 @@
 """The progress of a table: what the source holds, window by window, compared with Dagster's checkpoints."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, get_args
 
@@ -75,12 +75,18 @@ class SourceState:
     Args:
         positions: For windows in which a load would find something.
         left_out: Names of files at the source that resemble the data of a checked window but are not read.
+        asked: The windows that the source was asked about, oldest first.
+        found: What it answered, by partition key.
+        passed: Number of oldest windows that were not to be checked.
     """
 
     windows: list[Window]
     positions: dict[str, Position]
     records: dict[str, WindowRecord]
     left_out: Sequence[str] = ()
+    asked: Sequence[Window] = ()
+    found: Mapping[str, Position] = field(default_factory=dict)
+    passed: int = 0
 
     @property
     def ingested(self) -> dict[str, Position]:
@@ -118,7 +124,7 @@ def source_state(table: Table, lake: Lake, now: datetime, newest: int | None = N
     positions |= table.source.empty_positions(nothing_found, lake)
     gone = [window.key for window in asked if window.key in ingested and window.key not in positions]
     positions |= {key: ingested[key] for key in gone}  # a load keeps what was ingested, too
-    return SourceState(windows, positions, records, seen.left_out)
+    return SourceState(windows, positions, records, seen.left_out, asked, seen.positions, len(passed))
 
 
 def progress_of(
@@ -128,14 +134,11 @@ def progress_of(
 
     If only the ``newest`` windows are checked, older ones that are not loaded have no position: it is unknown.
     """
-    progress = progress_from(instance, table, source_state(table, lake, now, newest))
-    passed = progress[:-newest] if newest else []
-    unknown = [window if window.status in ("loaded", "held") else replace(window, position=None) for window in passed]
-    return unknown + progress[len(unknown) :]
+    return progress_from(instance, table, source_state(table, lake, now, newest))
 
 
 def progress_from(instance: dg.DagsterInstance, table: Table, state: SourceState) -> list[WindowProgress]:
-    """Same as :func:`progress_of`, for a given state of the source."""
+    """The progress of every window, oldest first, for a given state of the source; see :func:`progress_of`."""
     keys = [window.key for window in state.windows]
     statuses = instance.get_status_by_partition(table.key, keys, table.partitions_def) or {}
     checkpoints = fingerprints_of(instance, table.key)
@@ -158,6 +161,9 @@ def progress_from(instance: dg.DagsterInstance, table: Table, state: SourceState
                 record=record,
             )
         )
+    for place, old in enumerate(progress[: state.passed]):
+        if old.status not in ("loaded", "held"):
+            progress[place] = replace(old, position=None)  # it is unknown
     return progress
 
 

@@ -22,6 +22,7 @@ from incload_assets.contract.wider_types import holds_text
 from incload_assets.declaration.contract_of import adaptation_of
 from incload_assets.declaration.table import Table
 from incload_assets.platform.lake import Lake
+from incload_assets.progress.instance_values import keep_values, values_of
 
 What = Literal["unknown field", "declared since", "refused type"]
 Known = Mapping[str, tuple[str, WindowSchema]]
@@ -101,7 +102,7 @@ def look_at_schema(
 def known_schemas(instance: dg.DagsterInstance, table: Table) -> Known:
     """The schemas of a table's windows that an instance keeps; none if it keeps none, or they cannot be read."""
     name = _KEPT + table.name
-    kept = instance.daemon_cursor_storage.get_cursor_values({name}).get(name)
+    kept = values_of(instance, [name]).get(name)
     try:
         found: dict[str, list[Any]] = json.loads(kept or "{}")
         return {key: (digest, WindowSchema.of_plain(plain)) for key, (digest, *plain) in found.items()}
@@ -112,7 +113,7 @@ def known_schemas(instance: dg.DagsterInstance, table: Table) -> Known:
 def keep_schemas(instance: dg.DagsterInstance, table: Table, known: Known) -> None:
     """Has an instance keep what is known of a table's windows."""
     plain = {key: [digest, *schema.as_plain()] for key, (digest, schema) in known.items()}
-    instance.daemon_cursor_storage.set_cursor_values({_KEPT + table.name: json.dumps(plain, separators=(",", ":"))})
+    keep_values(instance, {_KEPT + table.name: json.dumps(plain, separators=(",", ":"))})
 
 
 def _newest_first(keys: Sequence[str], table: Table) -> list[str]:

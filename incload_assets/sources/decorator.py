@@ -40,6 +40,7 @@ class SourceDecorator(Source):
     own_fields = property(lambda self: self.source.own_fields)
     detect = _of_inner("detect")
     survey = _of_inner("survey")
+    watch = _of_inner("watch")
     prepare = _of_inner("prepare")
     gained = _of_inner("gained")
     records_in = _of_inner("records_in")

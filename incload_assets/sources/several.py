@@ -23,6 +23,7 @@ from incload_assets.declaration.source import (
     Shows,
     Source,
     Survey,
+    Watch,
 )
 from incload_assets.declaration.window import Window
 from incload_assets.platform.errors import DeclarationError
@@ -211,6 +212,11 @@ class Several(Source):
                 )
         return Survey(positions, [place for name, one in seen.items() for place in _placed(name, one.left_out)])
 
+    def watch(self, table_name: str, windows: Sequence[Window]) -> Watch | None:
+        """The watches of all sources together, if each has one; see :meth:`Source.watch`."""
+        watches = [part.watch(_named(table_name, name), windows) for name, part in self.sources.items()]
+        return _Watches([watch for watch in watches if watch is not None]) if None not in watches else None
+
     def prepare(self, spark: SparkSession, request: DetectRequest) -> None:
         """See :meth:`Source.prepare`."""
         for name, part in self.sources.items():
@@ -302,6 +308,17 @@ class Several(Source):
         """The name of the source; NULL for a source that keeps no absent rows. See :meth:`Source.keeper`."""
         name = source_of(file)
         return F.when(~name.isin([name for name, part in self.sources.items() if not part.retains_absent_keys]), name)
+
+
+@dataclass(frozen=True)
+class _Watches(Watch):
+    """The watches of several sources."""
+
+    watches: Sequence[Watch]
+
+    def changed(self, *, closely: bool) -> bool:
+        """True if one of the sources may have changed."""
+        return any(watch.changed(closely=closely) for watch in self.watches)
 
 
 def _of_part(fields: Sequence[str]) -> list[str]:

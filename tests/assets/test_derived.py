@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.assets import Changes, Files, Fold, Merge, Overwrite, Upstream, derived_asset, incremental_asset
 from incload_assets.assets.incremental import table_of
-from incload_assets.automation.source_sensor import look
+from incload_assets.automation.window_requests import look
 from incload_assets.code_location import incremental_definitions
 from incload_assets.platform.errors import DeclarationError
 from incload_assets.platform.lake import Lake

@@ -6,7 +6,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from incload_assets.automation.source_sensor import look, run_requests
+from incload_assets.automation.window_requests import look, run_requests
 from incload_assets.platform.settings import Settings
 from tests.support.guest_table import House, guest, house, key
 

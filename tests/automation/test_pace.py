@@ -1,6 +1,5 @@
 """How much of a source a sensor looks at, and how often."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,8 +7,8 @@ import dagster as dg
 import pytest
 
 from incload_assets.automation import pace
-from incload_assets.automation.source_sensor import look
-from tests.support.workshop import Workshop, day, partitions
+from incload_assets.automation.window_requests import look
+from tests.support.workshop import Workshop, day
 
 
 class Clock:
@@ -38,51 +37,6 @@ def test_a_look_at_everything_takes_a_twentieth_of_the_time(clock: Clock) -> Non
     assert not own.is_due()
     clock.now = 40
     assert own.is_due()
-
-
-def test_between_looks_at_everything_the_newest_partitions_are_looked_at(workshop: Workshop, clock: Clock) -> None:
-    workshop.write(2)
-    workshop.write(13)
-    workshop.load_all()
-    tick = ticks(workshop)
-    clock.each = 1
-    assert tick().skip_message == "items: 2 of 14 windows loaded; 12 waiting for their source"
-    clock.each = 0
-    workshop.write(2, "b")
-    workshop.write(3)
-    looked = "items: 2 of 14 windows loaded; only the newest 3 were checked; 12 waiting for their source"
-    assert tick().skip_message == looked
-    workshop.write(13, "b")
-    assert partitions(tick().run_requests) == [day(13)]
-    clock.now += 100
-    assert partitions(tick().run_requests) == [day(2), day(3), day(13)]
-
-
-def test_where_one_of_the_newest_partitions_waits_that_was_never_tried_all_are_looked_at(
-    workshop: Workshop, clock: Clock
-) -> None:
-    tick = ticks(workshop)
-    clock.each = 1
-    assert tick().skip_message == "items: 0 of 14 windows loaded; 14 waiting for their source"
-    clock.each = 0
-    for number in range(8, 15):
-        workshop.write(number)
-    [request] = tick().run_requests
-    assert partitions([request]) == [day(number) for number in range(8, 15)]
-
-
-def ticks(workshop: Workshop) -> Callable[[], Any]:
-    """One sensor of the table, tick after tick."""
-    repository = workshop.definitions().get_repository_def()
-    sensor = repository.get_sensor_def("watch_items")
-
-    def tick() -> Any:
-        with dg.build_sensor_context(
-            instance=workshop.instance, repository_def=repository, resources={"lake": workshop.lake}
-        ) as context:
-            return sensor.evaluate_tick(context)
-
-    return tick
 
 
 def test_a_failed_partition_that_is_not_looked_at_waits_for_a_look_at_it(workshop: Workshop) -> None:

@@ -7,7 +7,7 @@ import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.automation.source_sensor import look as sensor_look
+from incload_assets.automation.window_requests import look as sensor_look
 from incload_assets.checks.rollback import REPAIR, rollback
 from incload_assets.declaration.window import now
 from incload_assets.platform.settings import Settings

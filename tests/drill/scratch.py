@@ -45,7 +45,7 @@ from incload_assets.monitoring.prometheus.exporter import Exporter, served
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.settings import Settings
 from incload_assets.platform.spark.resource import open_session
-from incload_assets.progress.observed import source_sensor_name
+from incload_assets.progress.observed import SENSOR
 from incload_assets.progress.request import Request
 from incload_assets.progress.run_tags import PROCESS_TAG, own_tag
 from incload_assets.restore.rebuild import rebuild
@@ -200,7 +200,7 @@ class Scratch:
     def _tick(self) -> None:
         """Keeps what the sensor sees, as Dagster's daemon does; loads are left to the runbook."""
         repository = self.definitions.get_repository_def()
-        sensor = repository.get_sensor_def(source_sensor_name(self.table))
+        sensor = repository.get_sensor_def(SENSOR)
         context = dg.build_sensor_context(
             self.instance, repository_def=repository, resources={"lake": self.lake}, sensor_name=sensor.name
         )

@@ -12,7 +12,7 @@ import dagster as dg
 import pytest
 
 from incload_assets.automation.orphans import fail_orphans
-from incload_assets.automation.source_sensor import look
+from incload_assets.automation.window_requests import look
 from incload_assets.platform.settings import Settings
 from incload_assets.progress.checkpoint import ERROR_CLASSES
 from tests.integration.backfill import DAYS, dated, deliver, load

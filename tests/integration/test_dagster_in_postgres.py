@@ -11,7 +11,7 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
-from incload_assets.automation.source_sensor import look
+from incload_assets.automation.window_requests import look
 from incload_assets.change_log.context import LoadContext
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.settings import Settings

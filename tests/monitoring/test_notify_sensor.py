@@ -17,7 +17,7 @@ from incload_assets.code_location import incremental_definitions
 from incload_assets.declaration.window import now
 from incload_assets.monitoring import notify_sensor as module
 from incload_assets.platform.settings import Settings
-from incload_assets.progress.observed import observed_in
+from incload_assets.progress.observed import SENSOR, Observed, observed_tables
 from incload_assets.progress.pause import pause, resume
 from incload_assets.progress.silence import silence, unsilence
 from tests.support.load_history import seen, tick
@@ -48,9 +48,8 @@ class Office:
         if others not in self.repositories:
             definitions = incremental_definitions([self.workshop.asset, *others], Settings())
             self.repositories[others] = definitions.get_repository_def()
-        observed = observed_in(self._tick("watch_items", others, None).cursor)
-        assert observed is not None
-        tick(self.workshop.instance, self.workshop.table, observed)
+        self._tick(SENSOR, others, None)
+        tick(self.workshop.instance, self.workshop.table, self._observed())
         before = len(self.posts.texts(f"/{TOKEN}"))
         result = self._tick(module.NAME, others, self.cursor)
         self.cursor = result.cursor
@@ -66,6 +65,9 @@ class Office:
             resources={"lake": self.workshop.lake},
         ) as context:
             return repository.get_sensor_def(sensor).evaluate_tick(context)
+
+    def _observed(self) -> Observed:
+        return observed_tables(self.workshop.instance, [self.workshop.table])["items"]
 
     def load(self, number: int, cause: str | None = None, value: str = "a") -> None:
         self.workshop.write(number, value)

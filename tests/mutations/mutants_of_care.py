@@ -22,7 +22,7 @@ MUTANTS_OF_CARE = [
     Mutant("care: a paused table is not loaded", CONVERGENCE, "assets.run:materialize",
            "expect_not_paused(context.resources.lake, table.name)", "pass",
            (f"{PAUSES}a_run_that_loads_already_is_not_stopped_by_a_pause",)),
-    Mutant("care: a sensor requests nothing of a paused table", CONVERGENCE, "automation.source_sensor:source_sensor",
+    Mutant("care: a sensor requests nothing of a paused table", CONVERGENCE, "automation.window_requests:source_sensor",
            "if (paused := pause_of(lake, table.name, at)) is not None:", "if (paused := None):",
            (f"{PAUSES}a_table_paused_from_the_ui_is_watched_and_not_loaded_until_it_is_resumed",)),
     Mutant("care: a copied lake is not loaded", CONVERGENCE, "assets.run:materialize",

@@ -8,7 +8,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from incload_assets.automation.source_sensor import source_sensor
+from incload_assets.automation.window_requests import source_sensor
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.code_location import incremental_definitions
 from incload_assets.declaration.source import Source
@@ -37,7 +37,7 @@ def tick(h: House, cursor: str | None = None) -> Observed:
 
 def at(monkeypatch: pytest.MonkeyPatch, hours: float) -> None:
     """Set the clock to some hours after noon of January 5th."""
-    module = import_module("incload_assets.automation.source_sensor")  # the package exports a function of that name
+    module = import_module("incload_assets.automation.window_requests")  # the package exports a function of that name
     monkeypatch.setattr(module, "now", lambda: NOON + timedelta(hours=hours))
 
 

@@ -15,7 +15,7 @@ from incload_assets.monitoring.facts import gather
 from incload_assets.monitoring.metrics import samples
 from incload_assets.platform.settings import Settings
 from incload_assets.progress.audit import chain_of
-from incload_assets.progress.observed import observed_in, source_sensor_name
+from incload_assets.progress.observed import SENSOR, observed_tables
 from incload_assets.progress.pause import pause, pause_of, resume
 from incload_assets.progress.status import table_status
 from incload_assets.restore.jobs_doctor import care_jobs
@@ -37,11 +37,10 @@ def h(tmp_path: Path, spark_settings: Settings) -> Iterator[House]:
 def tick(h: House) -> str:
     """Why a tick of the sensor requests nothing, empty if it requests something; it observes the source either way."""
     repository = incremental_definitions([h.asset], Settings()).get_repository_def()
-    sensor = repository.get_sensor_def(source_sensor_name(h.table))
+    sensor = repository.get_sensor_def(SENSOR)
     with dg.build_sensor_context(h.instance, repository_def=repository, resources={"lake": h.lake}) as context:
         result = sensor.evaluate_tick(context)
-    seen = observed_in(result.cursor)
-    assert seen is not None and key(1) in seen.pending
+    assert key(1) in observed_tables(h.instance, [h.table])["guests"].pending
     return "" if result.run_requests else result.skip_message or ""
 
 

@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.automation.source_sensor import look as sensor_look
+from incload_assets.automation.window_requests import look as sensor_look
 from incload_assets.change_log.context import LoadContext
 from incload_assets.platform.settings import Settings
 from incload_assets.progress.progress import progress_of

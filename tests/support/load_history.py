@@ -13,7 +13,7 @@ from incload_assets.history.collect import identity_of
 from incload_assets.history.load_row import SCHEMA, LoadRow, as_arrow
 from incload_assets.history.loads_table import WRITER, LoadsTable
 from incload_assets.platform.lake import Lake
-from incload_assets.progress.observed import Observed, source_sensor_name
+from incload_assets.progress.observed import SENSOR, Observed, Pass, keep_observed, pass_in
 
 DAY = timedelta(days=1)
 
@@ -70,7 +70,7 @@ def seen(at: datetime, **changed: Any) -> Observed:
 
 
 def tick(instance: dg.DagsterInstance, table: Table, observed: Observed, *, running: bool = True) -> None:
-    """Record a tick of a table's sensor that was successful."""
+    """Record a successful look of the sensor at a table."""
     from dagster._core.definitions.run_request import InstigatorType
     from dagster._core.remote_origin import (
         InProcessCodeLocationOrigin,
@@ -81,12 +81,15 @@ def tick(instance: dg.DagsterInstance, table: Table, observed: Observed, *, runn
     from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
     location = InProcessCodeLocationOrigin(LoadableTargetOrigin(python_file="tables.py"))
-    origin = RemoteInstigatorOrigin(RemoteRepositoryOrigin(location, "tables"), source_sensor_name(table))
+    origin = RemoteInstigatorOrigin(RemoteRepositoryOrigin(location, "tables"), SENSOR)
+    keep_observed(instance, table, observed)
     at = observed.time.timestamp()
-    data = SensorInstigatorData(last_tick_timestamp=at, cursor=observed.as_text(), last_tick_success_timestamp=at)
+    known = next((each for each in instance.all_instigator_state() if each.instigator_name == SENSOR), None)
+    before = pass_in(known.sensor_instigator_data.cursor) if known and known.sensor_instigator_data else None
+    looked = Pass(observed.at, {**(before.behind if before else {}), table.name: observed.at})
+    data = SensorInstigatorData(last_tick_timestamp=at, cursor=looked.as_text(), last_tick_success_timestamp=at)
     status = InstigatorStatus.RUNNING if running else InstigatorStatus.STOPPED
     state = InstigatorState(origin, InstigatorType.SENSOR, status, data)
-    known = instance.get_instigator_state(state.instigator_origin_id, state.selector_id)
     (instance.update_instigator_state if known else instance.add_instigator_state)(state)
 
 

@@ -2,7 +2,6 @@
 
 import json
 import random
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -22,13 +21,10 @@ from dagster._core.scheduler.instigation import (
     InstigatorState,
     InstigatorStatus,
     SensorInstigatorData,
-    TickData,
-    TickStatus,
 )
 from dagster._core.test_utils import create_run_for_test
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from dagster._daemon.types import DaemonHeartbeat
-from dagster._utils.error import serializable_error_info_from_exc_info
 
 from incload_assets.checks.observation import records
 from incload_assets.checks.registry import check_names
@@ -36,9 +32,8 @@ from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window, window_of
 from incload_assets.history.load_row import LoadRow
 from incload_assets.history.loads_table import LoadsTable
-from incload_assets.platform.errors import SourceUnavailable
 from incload_assets.platform.lake import Lake
-from incload_assets.progress.observed import Observed, source_sensor_name
+from incload_assets.progress.observed import SENSOR, Observed, Pass, keep_observed
 from incload_assets.progress.run_tags import TABLE_TAG
 from incload_assets.progress.verdicts import AT
 
@@ -67,6 +62,7 @@ class MadeUp:
     tables: Mapping[str, Table]
     at: datetime
     rows: list[LoadRow] = field(default_factory=list)
+    looked: dict[str, str] = field(default_factory=dict)
 
     def append(self, *rows: LoadRow) -> None:
         """Tell of more loads."""
@@ -74,29 +70,16 @@ class MadeUp:
         assert loads.append(rows, after=loads.commits())
         self.rows += rows
 
-    def sensor(self, name: str, seen: Observed, *, answers: bool = True, running: bool = True) -> None:
-        """Tell what a table's sensor last saw."""
-        origin = RemoteInstigatorOrigin(REPOSITORY, source_sensor_name(self.tables[name]))
-        status = InstigatorStatus.RUNNING if running else InstigatorStatus.STOPPED
-        success = seen.time.timestamp()
-        told = SensorInstigatorData(
-            last_tick_timestamp=success if answers else self.at.timestamp(),
-            last_tick_success_timestamp=success,
-            cursor=seen.as_text(),
-        )
-        state = InstigatorState(origin, InstigatorType.SENSOR, status, told)
-        self.instance.add_instigator_state(state)
-        if not answers:
-            try:
-                raise SourceUnavailable(f"{name}: the source is down", remedy="look after it")
-            except SourceUnavailable:
-                error = serializable_error_info_from_exc_info(sys.exc_info())
-            tick = TickData(
-                state.instigator_origin_id, state.instigator_name, state.instigator_type, TickStatus.FAILURE,
-                self.at.timestamp(), selector_id=state.selector_id,
-                error=error,
-            )  # fmt: skip
-            self.instance.create_tick(tick)
+    def sensor(self, name: str, seen: Observed, *, trouble: str = "") -> None:
+        """Tell what the sensor last saw of a table, and why it has not seen anything since."""
+        keep_observed(self.instance, self.tables[name], replace(seen, trouble=trouble))
+        self.looked[name] = self.at.isoformat() if trouble else seen.at
+        origin, at = RemoteInstigatorOrigin(REPOSITORY, SENSOR), self.at.timestamp()
+        cursor = Pass(self.at.isoformat(), self.looked).as_text()
+        told = SensorInstigatorData(last_tick_timestamp=at, last_tick_success_timestamp=at, cursor=cursor)
+        state = InstigatorState(origin, InstigatorType.SENSOR, InstigatorStatus.RUNNING, told)
+        known = self.instance.get_instigator_state(state.instigator_origin_id, state.selector_id)
+        (self.instance.update_instigator_state if known else self.instance.add_instigator_state)(state)
 
     def check(
         self, name: str, check: str, passed: bool = True, description: str = "As it should be.", **metadata: object
@@ -251,8 +234,7 @@ def _watch(world: MadeUp, name: str, number: int, fate: random.Random) -> None:
             stopped={newest: "it differed again right after two loads"} if stuck else {},
             failing={newest: "contract"} if stuck else {},
         ),
-        answers=number != 1,
-        running=not stuck,
+        trouble=f"{name}: the source is down. What to do: look after it." if number == 1 else "",
     )  # fmt: skip
     for check in check_names(table):
         if check == "reconciliation":

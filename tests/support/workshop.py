@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from incload_assets.assets import Changes, Files, Merge, incremental_asset
 from incload_assets.assets.incremental import table_of
 from incload_assets.automation.policy import Decision
-from incload_assets.automation.source_sensor import look, run_requests
+from incload_assets.automation.window_requests import look, run_requests
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.code_location import incremental_definitions
 from incload_assets.declaration.field_types import as_in_dagster
@@ -25,6 +25,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.settings import Settings
 from incload_assets.progress.checkpoint import DATA_VERSION_TAG
+from incload_assets.progress.observed import SENSOR
 from incload_assets.progress.progress import progress_of
 from incload_assets.progress.run_tags import FAILURE_TAG, own_tags
 from tests.support.window_records import land
@@ -97,7 +98,7 @@ class Workshop:
 
     def evaluate(self) -> Any:
         repository = self.definitions().get_repository_def()
-        sensor = repository.get_sensor_def(f"watch_{self.table.name}")
+        sensor = repository.get_sensor_def(SENSOR)
         with dg.build_sensor_context(
             instance=self.instance, repository_def=repository, resources={"lake": self.lake}
         ) as context:

@@ -11,14 +11,16 @@ from pyspark.sql import functions as F
 
 from incload_assets.contract.contract import Contract
 from incload_assets.declaration.field_types import check_types
-from incload_assets.declaration.source import Absent, DetectRequest, Position, Shows, Source, Survey
+from incload_assets.declaration.source import Absent, DetectRequest, Position, Shows, Source, Survey, Watch
 from incload_assets.declaration.window import Window
 from incload_assets.platform.errors import DeclarationError, SchemaMismatch, SourceUnreadable
+from incload_assets.platform.object_store import is_s3
 from incload_assets.platform.settings import current_settings
 from incload_assets.sources.files.assignment import by_window
 from incload_assets.sources.files.compressed import Format, extensions_of, format_of
 from incload_assets.sources.files.csv import csv_payloads
 from incload_assets.sources.files.csv_shape import REPLACEMENT, CsvOptions, Encoding
+from incload_assets.sources.files.folder_watch import FolderWatch
 from incload_assets.sources.files.hashes import local_hashes
 from incload_assets.sources.files.json import json_records
 from incload_assets.sources.files.left_out import left_out
@@ -191,6 +193,11 @@ class Files(Source):
         times = None if template.is_flat else {template.times_of(window) for window in request.windows}
         others = left_out(template, self.format, listed, times)
         return Survey(positions, sorted(template.name_of(file.path) for file in others))
+
+    def watch(self, table_name: str, windows: Sequence[Window]) -> Watch | None:
+        """A watch over the folders of the windows, if they are on this machine; see :meth:`Source.watch`."""
+        template = self._template(table_name)
+        return None if is_s3(template.base) else FolderWatch.of(table_name, template, windows)
 
     def extract(self, spark: SparkSession, table_name: str, position: Position, fields: Sequence[str]) -> DataFrame:
         """The rows of the files that a position lists as present; see :meth:`Source.extract`.

@@ -7,7 +7,7 @@ cannot be distinguished from a finished one: it is loaded as it is, and again wh
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -61,7 +61,7 @@ def files_of(
                 rule="a missing folder is not the same as an empty folder",
                 remedy="mount or restore it; if its files were deleted on purpose, create an empty folder",
             )
-        listed = _local_files(table_name, template, windows)
+        listed = local_files(table_name, local_folders(template, windows))
     seen = set()
     for file in listed:
         if file.path not in seen:
@@ -115,19 +115,45 @@ def _s3_keys(
         request["ContinuationToken"] = page["NextContinuationToken"]
 
 
-def _local_files(table_name: str, template: Template, windows: Sequence[Window]) -> Iterator[Listed]:
+@dataclass(frozen=True)
+class LocalFolders:
+    """The folders on this machine with the files of some windows, each with the depth to which files may be below."""
+
+    depths: Mapping[str, int | None]
+    skipped: tuple[str, ...]
+
+
+def local_folders(template: Template, windows: Sequence[Window]) -> LocalFolders:
+    """The folders of windows."""
     depths: dict[str, int | None] = {}
     for window in windows:
         folder = os.path.dirname(template.prefix_of(window))
         depths.setdefault(folder, template.depth_below(folder, window))
-    skipped = () if template.enters_hidden_folders else (".", "_")
-    for folder, depth in depths.items():
-        yield from _walk(table_name, folder, depth, skipped, frozenset())
+    return LocalFolders(depths, () if template.enters_hidden_folders else (".", "_"))
+
+
+def local_files(table_name: str, below: LocalFolders, changed: dict[str, int | None] | None = None) -> Iterator[Listed]:
+    """The files in folders on this machine, sorted by folder.
+
+    Args:
+        table_name: For messages.
+        changed: Receives the modification time (in nanoseconds) of each folder that files may be in, read before its
+            files; None of one that does not exist.
+    """
+    seen: dict[str, int | None] = {} if changed is None else changed
+    for folder, depth in below.depths.items():
+        yield from _walk(table_name, folder, depth, below.skipped, frozenset(), seen)
 
 
 def _walk(
-    table_name: str, folder: str, depth: int | None, skipped: tuple[str, ...], above: frozenset[tuple[int, int]]
+    table_name: str,
+    folder: str,
+    depth: int | None,
+    skipped: tuple[str, ...],
+    above: frozenset[tuple[int, int]],
+    seen: dict[str, int | None],
 ) -> Iterator[Listed]:
+    seen[folder] = None
     try:
         here = os.stat(folder)
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
@@ -136,6 +162,7 @@ def _walk(
     except OSError as error:
         with store_errors(table_name, f"folder {folder}"):
             raise error
+    seen[folder] = here.st_mtime_ns
     identity = (here.st_dev, here.st_ino)
     if identity in above:  # a link to a folder above
         return
@@ -147,7 +174,7 @@ def _walk(
         if stat.S_ISDIR(found.st_mode):
             if depth != 0 and not entry.name.startswith(skipped):
                 deeper = None if depth is None else depth - 1
-                yield from _walk(table_name, entry.path, deeper, skipped, above | {identity})
+                yield from _walk(table_name, entry.path, deeper, skipped, above | {identity}, seen)
         elif stat.S_ISREG(found.st_mode):
             yield Listed(_utf8(table_name, entry.path), found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
 

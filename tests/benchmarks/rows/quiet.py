@@ -12,7 +12,7 @@ import dagster as dg
 from pyspark.sql import SparkSession
 
 from incload_assets.assets import Files, Merge
-from incload_assets.automation.source_sensor import look
+from incload_assets.automation.window_requests import look
 from incload_assets.change_log.context import LoadContext
 from incload_assets.load.tables import ensure_tables
 from incload_assets.progress.checkpoint import DATA_VERSION_TAG

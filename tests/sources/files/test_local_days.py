@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from incload_assets.assets import Append, Changes, Debezium, Files, Merge, Several
-from incload_assets.automation.source_sensor import look
+from incload_assets.automation.window_requests import look
 from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.window import window_of

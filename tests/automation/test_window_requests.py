@@ -10,9 +10,9 @@ from dagster._core.storage.tags import RUN_KEY_TAG
 
 from incload_assets.assets import Freshness
 from incload_assets.automation.policy import plan
-from incload_assets.automation.source_sensor import look, run_requests
+from incload_assets.automation.window_requests import look, run_requests
 from incload_assets.change_log.log import ChangeLog
-from incload_assets.platform.errors import SourceUnavailable
+from incload_assets.progress.observed import observed_tables
 from tests.support.window_records import checkpoint
 from tests.support.workshop import Workshop, copied_tags, day, items_asset, partitions
 
@@ -27,6 +27,7 @@ def test_a_new_file_asks_for_exactly_its_partition(workshop: Workshop) -> None:
     assert request.run_key == f"items:{day(3)}:{fingerprint}:1:1:first"
     assert {key: value for key, value in request.tags.items() if key.startswith("incload/")} == {
         "incload/table": "items",
+        "incload/serialized": "items",
         "incload/partition": day(3),
         "incload/fingerprint": fingerprint,
         "incload/attempt": "1",
@@ -406,20 +407,20 @@ def test_a_checkpoint_goes_with_the_run_that_loaded_last_and_not_with_one_before
     assert partitions(workshop.tick()) == [day(2)]
 
 
-def test_a_source_that_does_not_answer_fails_the_tick_with_its_message(
+def test_a_source_that_does_not_answer_is_told_with_its_message_and_kept(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INCLOAD_LANDING", "s3://landing")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    with pytest.raises(SourceUnavailable, match="items: no answer for s3://landing"):
-        workshop.tick()
+    told = workshop.evaluate().skip_message
+    assert told.startswith("items: no answer for s3://landing (EndpointConnectionError")
+    assert observed_tables(workshop.instance, [workshop.table])["items"].trouble == told
 
 
 def submit(workshop: Workshop, tags: dict[str, str], status: dg.DagsterRunStatus) -> dg.DagsterRun:
     """A run as the daemon creates it, before and while it is executed."""
     repository = workshop.definitions().get_repository_def()
-    return workshop.instance.create_run_for_job(
-        repository.get_job("load_items"), tags=tags, status=status, asset_selection=frozenset([workshop.table.key])
-    )
+    job, chosen = repository.get_implicit_global_asset_job_def(), frozenset([workshop.table.key])
+    return workshop.instance.create_run_for_job(job, tags=tags, status=status, asset_selection=chosen)

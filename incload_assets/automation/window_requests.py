@@ -1,91 +1,39 @@
-"""The sensor of a table: it requests loads of what the source holds and the table does not have yet."""
+"""The runs that the sensor requests for one table: loads of what the source holds and the table does not have yet."""
 
 import hashlib
-import time
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 import dagster as dg
 
 from incload_assets.automation.attempts import Attempt, last_attempts, last_load
-from incload_assets.automation.pace import NEWEST, Pace
 from incload_assets.automation.policy import Ask, Decision, plan
 from incload_assets.automation.repairs import with_repairs
 from incload_assets.declaration.table import Table
-from incload_assets.declaration.window import now
-from incload_assets.load.faults import of_table
 from incload_assets.load.pending import is_pending
 from incload_assets.load.range_fences import WINDOWS_AT_ONCE
 from incload_assets.platform.dagster_private import RUN_KEY_TAG
-from incload_assets.platform.lake import BACK, Lake
-from incload_assets.platform.wording import several
-from incload_assets.progress.lake_identity import mistaken
-from incload_assets.progress.lateness import lateness_of
-from incload_assets.progress.observed import observation, observed_in
-from incload_assets.progress.pause import pause_of
-from incload_assets.progress.progress import WindowProgress, progress_of
-from incload_assets.progress.request import Request
-from incload_assets.progress.run_tags import PRIORITY_TAG, TABLE_TAG
+from incload_assets.platform.lake import Lake
+from incload_assets.progress.progress import SourceState, WindowProgress, progress_from, source_state
+from incload_assets.progress.request import Request, request_of
+from incload_assets.progress.run_tags import PRIORITY_TAG
 
 URGENT = timedelta(minutes=15)
 """A table that may be no later than this is loaded before others that wait for a slot; its backlog is not."""
-
-
-def source_sensor(
-    table: Table, *, name: str, job_name: str, partitions_per_run: int = WINDOWS_AT_ONCE
-) -> dg.SensorDefinition:
-    """A sensor that requests the partitions for which the source has new data, oldest first.
-
-    It covers new and changed files, windows missed during downtime, windows that are over and declared empty, failed
-    windows whose retry is due, and windows that a check found wrong, but not what a queued or running run covers. If
-    the source does not answer, the tick fails with its message; the sensors of other tables go on.
-    """
-    pace = Pace()
-
-    @dg.sensor(
-        name=name,
-        job_name=job_name,
-        minimum_interval_seconds=round(table.interval.total_seconds()),
-        default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"Requests the partitions of {table.name} for which its source has new data: {table.source}",
-        required_resource_keys={"lake"},
-        tags={TABLE_TAG: table.name.replace("/", ".")},
-    )
-    def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        with of_table(table, context.resources.lake):
-            return tick(context)
-
-    def tick(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        newest, began = None if pace.is_due() else NEWEST, time.monotonic()
-        at, lake = now(), context.resources.lake
-        progress, planned = look(context.instance, table, lake, at, newest=newest)
-        if newest is not None and any(is_new(window, at) for window in progress[-newest:]):
-            newest = None  # older windows may wait, too, and are requested together with it
-            progress, planned = look(context.instance, table, lake, at)
-        if newest is None:
-            pace.took(time.monotonic() - began)
-        late = lateness_of(context.instance, table, progress, at)
-        seen = observation(table, progress, late, planned.stopped, observed_in(context.cursor), at)
-        context.update_cursor(seen.as_text())
-        if (paused := pause_of(lake, table.name, at)) is not None:
-            waiting = f"waiting for its end: {several(len(planned.asks), 'window')}; " if planned.asks else ""
-            return dg.SkipReason(f"{table.name} is {paused}; {waiting}{summary(table, progress, planned, newest)}")
-        if planned.asks and (why := mistaken(context.instance, table, lake)) is not None:
-            return dg.SkipReason(f"{table.name}: nothing is requested, because {why}. What to do: set {BACK}.")
-        if not planned.asks:
-            return dg.SkipReason(summary(table, progress, planned, newest))
-        return dg.SensorResult(
-            run_requests=run_requests(context.instance, table, progress, planned.asks, at, partitions_per_run)
-        )
-
-    return sensor
 
 
 def look(
     instance: dg.DagsterInstance, table: Table, lake: Lake, at: datetime, *, newest: int | None = None
 ) -> tuple[list[WindowProgress], Decision]:
     """The table's progress at an instant, and the decision about its pending windows; raises the source's errors."""
-    progress = with_repairs(instance, table, progress_of(instance, table, lake, at, newest=newest))
+    return decided(instance, table, source_state(table, lake, at, newest), at)
+
+
+def decided(
+    instance: dg.DagsterInstance, table: Table, state: SourceState, at: datetime
+) -> tuple[list[WindowProgress], Decision]:
+    """The progress by a state of the source at an instant, and the decision about pending windows."""
+    progress = with_repairs(instance, table, progress_from(instance, table, state))
     attempts = last_attempts(instance, table, pending) if (pending := [w for w in progress if is_pending(w)]) else {}
 
     def attempt_at(window: WindowProgress) -> Attempt | None:
@@ -138,17 +86,18 @@ def _groups(progress: Sequence[WindowProgress], asks: Sequence[Ask], at: datetim
 def _request(instance: dg.DagsterInstance, table: Table, asks: Sequence[Ask]) -> dg.RunRequest:
     first, last = asks[0], asks[-1]
     request = Request(
-        table=table.name,
         first=first.partition,
         last=last.partition,
         fingerprints={ask.partition: ask.fingerprint for ask in asks},
         attempt=first.number,
         code_version=table.code_version,
     )
-    tags, partition = request.as_tags(), first.partition if first is last else None
+    tags = request_of(table, request).as_tags()
+    partition = first.partition if first is last else None
     if partition is not None and table.freshness is not None and table.freshness.within <= URGENT:
         tags[PRIORITY_TAG] = "1"
-    return dg.RunRequest(run_key=_run_key(instance, table, asks), partition_key=partition, tags=tags)
+    key = _run_key(instance, table, asks)
+    return dg.RunRequest(run_key=key, asset_selection=[table.key], partition_key=partition, tags=tags)
 
 
 def _run_key(instance: dg.DagsterInstance, table: Table, asks: Sequence[Ask]) -> str:

@@ -1,0 +1,62 @@
+"""News in Dagster's history: the tables about which it has recorded something since the sensor looked last.
+
+One question for all tables, where each look at one of them asks several. Events and runs that were recorded meanwhile,
+by a transaction that ended later than others, are found by the next question: each covers the time of two.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+import dagster as dg
+
+from incload_assets.platform.dagster_private import RunsFilter
+from incload_assets.progress.run_tags import LOADS_NOTHING
+
+MOST = 500
+"""Number of events or runs from which on all tables count as changed."""
+CLOCKS = timedelta(seconds=10)
+"""How far the clock of Dagster's storage may be behind ours."""
+
+
+class News:
+    """What one sensor has seen of Dagster's history; starts over with each process."""
+
+    def __init__(self) -> None:
+        self._events: list[int] = []
+        self._instants: list[datetime] = []
+        self._known: set[dg.AssetKey] = set()
+
+    def since_last_time(self, instance: dg.DagsterInstance, at: datetime) -> set[dg.AssetKey] | None:
+        """The assets that were materialized, wiped or part of a run since the last two calls; None: maybe all."""
+        storage = instance.event_log_storage
+        newest = storage.get_maximum_record_id() or 0
+        events, instants = self._events, self._instants
+        self._events, self._instants = [*events, newest][-2:], [*instants, at][-2:]
+        known, self._known = self._known, {*instance.all_asset_keys()}
+        if len(events) < 2 or newest < events[-1]:  # the latter: it is another storage
+            return None
+        wanted = dg.EventRecordsFilter(dg.DagsterEventType.ASSET_MATERIALIZATION, after_cursor=events[0])
+        records = storage.get_event_records(wanted, limit=MOST)
+        if len(records) == MOST:
+            return None
+        found = known - self._known  # these were wiped
+        found |= {record.asset_key for record in records if record.asset_key is not None}
+        runs = instance.get_run_records(RunsFilter(updated_after=instants[0] - CLOCKS), limit=MOST)
+        if len(runs) == MOST:
+            return None
+        for record in runs:
+            if (keys := _assets_of(record.dagster_run)) is None:
+                return None
+            found.update(keys)
+        return found
+
+
+def _assets_of(run: dg.DagsterRun) -> Iterable[dg.AssetKey] | None:
+    """The assets of which a run may change what the sensor does; None: maybe all."""
+    if run.asset_selection:
+        return run.asset_selection
+    if run.asset_check_selection:
+        return [check.asset_key for check in run.asset_check_selection]
+    if LOADS_NOTHING.items() <= run.tags.items() and not run.is_finished:
+        return []
+    return None

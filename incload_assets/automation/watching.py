@@ -1,0 +1,237 @@
+"""The sensor ``watch_sources``: it looks at the sources of all tables, and requests loads of what they have.
+
+A tick looks at the tables whose interval is over, some at once, each in a thread of its own that reads source and log.
+It waits for a look for some seconds; a source that takes longer keeps its thread, and its table is not looked at twice
+at once, while the tables whose looks are done are decided about. A table of which neither its source nor Dagster has
+news, and for which no instant has come that matters, costs a look at the times of its folders, or one question about
+its newest windows; it is looked at wholly every half hour. What the sensor knows is in the memory of its process:
+where that starts again, every table is looked at wholly once.
+"""
+
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
+
+import dagster as dg
+
+from incload_assets.automation.looks import Look, Seen, Watched, take, until_next_instant
+from incload_assets.automation.news import News
+from incload_assets.automation.pace import Pace
+from incload_assets.automation.window_requests import decided, is_new, run_requests, summary
+from incload_assets.declaration.table import Table
+from incload_assets.declaration.window import now
+from incload_assets.load.error_translation import translated, unforeseen
+from incload_assets.platform.lake import BACK, Lake
+from incload_assets.platform.wording import several, some
+from incload_assets.progress.lake_identity import mistaken
+from incload_assets.progress.lateness import lateness_of
+from incload_assets.progress.observed import NEVER, SENSOR, Observed, Pass, keep_observed, observation, observed_tables
+from incload_assets.progress.pause import Pause, pauses_in_force
+from incload_assets.progress.progress import SourceState
+
+AT_ONCE = 16
+"""Number of looks at once, beside those that take too long."""
+PATIENCE = 3.0
+"""How long a tick waits for one look, in seconds; those that take longer are waited for by later ticks."""
+BUDGET = 25.0
+"""How long a tick looks at tables, in seconds; the others come first in the next one. Dagster ends a tick after 60."""
+REQUESTS = 50
+"""Number of runs from which on a tick requests no others; the tables that are left come first in the next one."""
+LINES = 20
+"""The most tables that a tick describes."""
+
+
+def watch_sensor(tables: Mapping[Table, int]) -> dg.SensorDefinition:
+    """The sensor that requests, for all tables, the partitions for which their sources have new data, oldest first.
+
+    It covers new and changed files, windows missed during downtime, windows that are over and declared empty, failed
+    windows whose retry is due, and windows that a check found wrong, but not what a queued or running run covers. A
+    table whose source does not answer, or that cannot be looked at for another reason, delays no other table.
+
+    Args:
+        tables: The most partitions of one run by table.
+    """
+    watching = Watching(tables)
+
+    @dg.sensor(
+        name=SENSOR,
+        asset_selection=dg.AssetSelection.assets(*(table.key for table in tables)),
+        minimum_interval_seconds=round(min(table.interval for table in tables).total_seconds()),
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=f"Requests the partitions of {several(len(tables), 'table')} for which their sources have new data",
+        required_resource_keys={"lake"},
+    )
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        return watching.tick(context)
+
+    return sensor
+
+
+class Watching:
+    """What the sensor knows of all tables, from tick to tick."""
+
+    def __init__(self, tables: Mapping[Table, int]) -> None:
+        self.tables = {table.name: Watched(table, most, closely=Pace(len(tables))) for table, most in tables.items()}
+        self.news = News()
+        self._ended: SimpleQueue[Watched] = SimpleQueue()
+        self._ticking = Lock()
+
+    def tick(self, context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        """Looks at the tables that are due, and requests what they lack."""
+        if not self._ticking.acquire(blocking=False):
+            return dg.SkipReason("Another tick is under way.")
+        try:
+            return _Tick(self, context).run()
+        finally:
+            self._ticking.release()
+
+    def __iter__(self) -> Iterator[Watched]:
+        return iter(self.tables.values())
+
+    def begin(self, one: Watched, lake: Lake, *, wholly: bool) -> None:
+        """Starts a look at a table in a thread."""
+        one.news, one.look = False, (look := Look(wholly))
+
+        def run() -> None:
+            take(one, look, lake)
+            self._ended.put(one)
+
+        Thread(target=run, name=f"incload-look-{one.table.identifier}", daemon=True).start()
+
+    def next_ended(self, seconds: float) -> Watched | None:
+        """A table whose look has ended; None if there is none within some seconds."""
+        with suppress(Empty):
+            return self._ended.get(timeout=seconds) if seconds > 0 else self._ended.get_nowait()
+        return None
+
+    def behind(self, at: datetime) -> dict[str, str]:
+        """When the tables were last looked at that have been waiting for too long, by name; empty: never."""
+        waiting = {name: one.ended for name, one in self.tables.items() if one.waits_too_long(at)}
+        return {name: ended.isoformat() if ended else "" for name, ended in waiting.items()}
+
+
+class _Tick:
+    """One tick: which tables it has looked at, and what it requests."""
+
+    def __init__(self, watching: Watching, context: dg.SensorEvaluationContext) -> None:
+        self.watching, self.context = watching, context
+        self.instance, self.lake = context.instance, context.resources.lake
+        self.at, self.began = now(), time.monotonic()
+        self.location = context.code_location_origin.location_name if context.code_location_origin else ""
+        self.requests: list[dg.RunRequest] = []
+        self.paused: dict[str, Pause] = {}
+
+    def run(self) -> dg.SensorResult | dg.SkipReason:
+        news = self.watching.news.since_last_time(self.instance, self.at)
+        self.paused = {pause.table: pause for pause in pauses_in_force(self.lake, self.at)}
+        due = []
+        for one in self.watching:
+            one.news = one.news or news is None or one.table.key in news
+            if (is_paused := one.table.name in self.paused) != one.paused:
+                one.paused, one.quiet = is_paused, None
+            if one.look is None and one.due <= self.began:
+                due.append(one)
+        self._restore(due)
+        waiting = deque(sorted(due, key=lambda one: one.due))
+        while True:
+            fresh = [one for one in self.watching if (look := one.look) and time.monotonic() - look.began < PATIENCE]
+            for _ in range(min(len(waiting), AT_ONCE - len(fresh))):
+                fresh.append(one := waiting.popleft())
+                self.watching.begin(one, self.lake, wholly=one.news)
+            left = BUDGET - (time.monotonic() - self.began)
+            if len(self.requests) >= REQUESTS or left <= 0:
+                break
+            patience = min((look.began + PATIENCE for one in fresh if (look := one.look)), default=0.0)
+            ended = self.watching.next_ended(min(left, patience - time.monotonic()) if fresh else 0)
+            if ended is not None:
+                self._end(ended)
+            elif not fresh and not waiting:
+                break
+        self.context.update_cursor(Pass(self.at.isoformat(), self.watching.behind(now())).as_text())
+        if self.requests:
+            return dg.SensorResult(run_requests=self.requests)
+        return dg.SkipReason(self._summary())
+
+    def _restore(self, due: Iterable[Watched]) -> None:
+        """Takes the kept observations of tables that this process has not looked at yet."""
+        if new := [one for one in due if one.observed is None and one.ended is None]:
+            kept = observed_tables(self.instance, [one.table for one in new])
+            for one in new:
+                one.observed = kept.get(one.table.name)
+
+    def _end(self, one: Watched) -> None:
+        """Takes the outcome of a look, and decides about the table."""
+        look, table = one.look, one.table
+        assert look is not None
+        one.look, one.due = None, time.monotonic() + table.interval.total_seconds()
+        if look.error is None and one.news:  # of a run that ended during the look, which may be older
+            self.watching.begin(one, self.lake, wholly=True)
+            return
+        one.ended, before = now(), one.ended
+        try:
+            if look.error is not None:
+                raise look.error
+            if look.state is not None and look.seen is not None:
+                self._decide(one, look.state, look.seen)
+        except Exception as error:
+            self._fail(one, error, before)
+
+    def _decide(self, one: Watched, state: SourceState, seen: Seen) -> None:
+        table = one.table
+        progress, planned = decided(self.instance, table, state, seen.at)
+        if state.passed and any(is_new(window, seen.at) for window in progress[state.passed :]):
+            one.pace = Pace()  # older windows may wait, too, and are requested together with it
+            self.watching.begin(one, self.lake, wholly=True)
+            return
+        late = lateness_of(self.instance, table, progress, seen.at)
+        found = observation(table, progress, late, planned.stopped, one.observed, seen.at, self.location)
+        if one.observed is None or not found.says_the_same(one.observed):
+            keep_observed(self.instance, table, found)
+        one.observed = found
+        one.line = summary(table, progress, planned, len(progress) - state.passed if state.passed else None)
+        if (pause := self.paused.get(table.name)) is not None:
+            waiting = f"waiting for its end: {several(len(planned.asks), 'window')}; " if planned.asks else ""
+            one.line = f"{table.name} is {pause}; {waiting}{one.line}"
+        elif planned.asks and (why := mistaken(self.instance, table, self.lake)) is not None:
+            one.line = f"{table.name}: nothing is requested, because {why}. What to do: set {BACK}."
+        else:
+            most = one.partitions_per_run
+            self.requests += run_requests(self.instance, table, progress, planned.asks, seen.at, most)
+        one.quiet = None
+        if not state.passed and (pause is not None or not planned.asks):
+            one.quiet = until_next_instant(seen, table, progress, planned, pause)
+
+    def _fail(self, one: Watched, error: Exception, before: datetime | None) -> None:
+        """Keeps why a table could not be looked at; the others go on."""
+        table = one.table
+        known = translated(error, table.name, table, self.lake)
+        trouble, one.quiet = str(known), None
+        if not trouble.startswith(table.name):
+            trouble = f"{table.name}: {trouble}"
+        if trouble != one.line:  # else it is in the log of an earlier tick
+            self.context.log.error(trouble, exc_info=unforeseen(error))
+        one.line = trouble
+        if one.observed is None or one.observed.trouble != trouble:
+            last = one.observed or Observed(at=NEVER, location=self.location)
+            if not last.trouble and before is not None:
+                last = last.seen_at(before)
+            one.observed = replace(last, trouble=trouble)
+            keep_observed(self.instance, table, one.observed)
+
+    def _summary(self) -> str:
+        """Why nothing is requested: the last line about each table if they are few, or about those that need one."""
+        every = [*self.watching]
+        lines = [one.line for one in every if one.line and (len(every) <= LINES or one.needs_a_line)]
+        parts = lines[:LINES]
+        if len(every) > LINES:
+            parts.insert(0, f"{several(len(every), 'table')}: nothing new")
+        if len(lines) > LINES:
+            parts.append(f"{len(lines) - LINES} more like these")
+        if under_way := [one.table.name for one in every if one.look is not None]:
+            parts.append(f"still looking at {some(under_way)}")
+        return "\n".join(parts) or "nothing new"

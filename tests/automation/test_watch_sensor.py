@@ -1,0 +1,333 @@
+"""The sensor of all tables: each is looked at by itself, and what has not changed costs next to nothing."""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from incload_assets.assets import Freshness
+from incload_assets.assets.incremental import table_of
+from incload_assets.automation import looks, news, watching
+from incload_assets.automation.pace import Pace
+from incload_assets.automation.watching import Watching
+from incload_assets.code_location import incremental_definitions
+from incload_assets.declaration.source import Position
+from incload_assets.declaration.table import Table
+from incload_assets.declaration.window import now
+from incload_assets.monitoring.facts import Watch, watches
+from incload_assets.platform.errors import SourceUnavailable
+from incload_assets.platform.settings import Settings
+from incload_assets.progress.observed import Observed, Pass, observed_tables, pass_in
+from incload_assets.progress.pause import pause, resume
+from incload_assets.progress.progress import source_state
+from incload_assets.trial.literal_source import LiteralSource
+from tests.support.load_history import tick as record_tick
+from tests.support.workshop import Workshop, day, items_asset, partitions
+
+HOUR = timedelta(hours=1)
+
+
+class HangingSource(LiteralSource):
+    """A source that answers when it is let."""
+
+    answers: Event
+
+    def detect(self, request: object) -> dict[str, Position]:
+        """Waits; then nothing."""
+        self.answers.wait(60)
+        return {}
+
+
+class SilentSource(LiteralSource):
+    """A source that is down."""
+
+    def detect(self, request: object) -> dict[str, Position]:
+        """Raises."""
+        raise SourceUnavailable("the shop's database does not answer", rule="it answers", remedy="start it")
+
+
+def named(asset: dg.AssetsDefinition) -> Table:
+    table = table_of(asset)
+    assert table is not None
+    return table
+
+
+@dataclass
+class Tower:
+    """Ticks of one sensor over several tables, in one process."""
+
+    workshop: Workshop
+    assets: list[dg.AssetsDefinition]
+    looked: list[str] = field(default_factory=list)
+    cursor: str | None = None
+
+    def __post_init__(self) -> None:
+        self.tables = [named(asset) for asset in self.assets]
+        self.watching = Watching(dict.fromkeys(self.tables, 32))
+        self.repository = incremental_definitions(self.assets, Settings()).get_repository_def()
+
+    def tick(self) -> Any:
+        """A tick at which every table is due, and nothing keeps the sensor from a look at everything."""
+        for one in self.watching:
+            one.due, one.pace = 0.0, Pace()
+        return self.paced()
+
+    def paced(self) -> Any:
+        """A tick."""
+        self.looked.clear()
+        with dg.build_sensor_context(
+            instance=self.workshop.instance,
+            repository_def=self.repository,
+            cursor=self.cursor,
+            resources={"lake": self.workshop.lake},
+        ) as context:
+            result = self.watching.tick(context)
+            self.cursor = context.cursor
+        return result
+
+    def requests(self) -> list[str]:
+        """The partitions that a tick requests."""
+        result = self.tick()
+        return partitions(list(result.run_requests or [])) if isinstance(result, dg.SensorResult) else []
+
+
+@pytest.fixture
+def towers(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Tower]]:
+    made: list[Tower] = []
+
+    def counted(table: Table, *arguments: Any) -> Any:
+        made[-1].looked.append(table.name)
+        return source_state(table, *arguments)
+
+    monkeypatch.setattr(looks, "source_state", counted)
+    monkeypatch.setattr(news, "CLOCKS", timedelta(0))  # there is one clock
+    for limit in ("PATIENCE", "BUDGET"):  # a look may take long beside other tests
+        monkeypatch.setattr(watching, limit, 60.0)
+
+    def make(*others: dg.AssetsDefinition) -> Tower:
+        made.append(Tower(workshop, [workshop.asset, *others]))
+        return made[-1]
+
+    yield make
+
+
+def settle(folder: Path) -> None:
+    """Let everything in a folder be as old as a minute."""
+    for path in [folder, *folder.rglob("*")]:
+        at = path.stat().st_mtime - 60
+        os.utime(path, (at, at))
+
+
+def test_a_table_of_which_nothing_is_new_is_not_read_and_every_kind_of_news_has_it_read_again(
+    workshop: Workshop, towers: Callable[..., Tower]
+) -> None:
+    for number in (2, 13):
+        workshop.write(number)
+    workshop.load_all()
+    settle(workshop.folder / "landing")
+    tower = towers()
+    assert tower.requests() == [] and tower.looked == ["items"]
+    tower.requests()
+    assert tower.requests() == [] and tower.looked == []
+
+    workshop.write(3)  # a new file
+    assert tower.requests() == [day(3)]
+    assert tower.requests() == [day(3)], "it is requested until a run has it"
+    [request] = workshop.requests()
+    assert workshop.run(request).success
+    settle(workshop.folder / "landing")
+    assert tower.requests() == [] and tower.looked == ["items"], "the run is news"
+    tower.requests()
+    assert tower.requests() == [] and tower.looked == []
+
+    (workshop.folder / "landing" / "items" / day(13) / "part.json").write_text("{}")  # in its place, of a newest window
+    settle_folders(workshop)
+    assert tower.requests() == [day(13)]
+    workshop.load_all()
+    settle(workshop.folder / "landing")
+    for _ in range(3):
+        tower.requests()
+    assert tower.looked == []
+
+    workshop.instance.wipe_assets([workshop.table.key])
+    assert tower.requests() == [day(2), day(3), day(13)]
+
+
+def settle_folders(workshop: Workshop) -> None:
+    """Give the folders back the times that they had: only a file has changed."""
+    for folder in [workshop.folder / "landing" / "items", *(workshop.folder / "landing" / "items").iterdir()]:
+        at = folder.stat().st_mtime
+        os.utime(folder, (at, at))
+
+
+def test_a_file_that_is_written_again_in_its_place_is_found_by_a_close_look(
+    workshop: Workshop, towers: Callable[..., Tower]
+) -> None:
+    for number in range(1, 8):
+        workshop.write(number)
+    workshop.load_all()
+    settle(workshop.folder / "landing")
+    tower = towers()
+    [one] = tower.watching
+    assert tower.requests() == []
+    tower.requests()
+    assert tower.requests() == [] and tower.looked == []
+    one.closely.took(1000)
+    workshop.write(1, "b")
+    assert tower.requests() == [] and tower.looked == []
+    one.closely.took(0)
+    assert tower.requests() == [day(1)]
+
+
+def test_sources_that_hang_or_fail_delay_no_other_table_and_are_not_asked_twice_at_once(
+    workshop: Workshop, towers: Callable[..., Tower], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "PATIENCE", 5.0)
+    answers = Event()
+    hanging = [HangingSource({}) for _ in range(10)]
+    for source in hanging:
+        object.__setattr__(source, "answers", answers)
+    tower = towers(
+        *(items_asset(name=f"hangs_{number}", source=source) for number, source in enumerate(hanging)),
+        items_asset(name="down", source=SilentSource({})),
+    )
+    workshop.write(3)
+    assert tower.requests() == [day(3)]
+    assert sorted(tower.looked) == ["down", *(f"hangs_{number}" for number in range(10)), "items"]
+    assert tower.requests() == [day(3)]
+    assert sorted(tower.looked) == ["down", "items"]
+
+    kept = observed_tables(workshop.instance, tower.tables)
+    assert set(kept) == {"items", "down"}
+    assert kept["down"].trouble.startswith("down: the shop's database does not answer")
+    [request] = workshop.requests()
+    assert workshop.run(request).success
+    told = tower.tick().skip_message
+    assert "down: the shop's database does not answer" in told
+    assert "still looking at hangs_0, hangs_1" in told
+    last = pass_in(tower.cursor)
+    assert last is not None and last.last_look("hangs_0") is None and last.last_look("items") is not None
+
+    answers.set()
+    for one in tower.watching:
+        while one.look is not None and one.look.state is None and one.look.error is None:
+            pass
+    tower.tick()
+    assert {one.table.name for one in tower.watching if one.look is not None} == set()
+    assert set(observed_tables(workshop.instance, tower.tables)) == {table.name for table in tower.tables}
+
+
+def test_what_monitoring_reads_of_each_table_is_of_the_last_look_at_it(
+    workshop: Workshop, towers: Callable[..., Tower]
+) -> None:
+    down = items_asset(name="down", source=SilentSource({}))
+    tower = towers(down)
+    tower.tick()
+    items, _ = tower.tables
+    last = pass_in(tower.cursor)
+    assert last is not None
+    record_tick(workshop.instance, items, observed_tables(workshop.instance, [items])["items"])
+    seen = watches(workshop.instance, tower.tables)
+    assert (seen["items"].failed, seen["items"].trouble) == (False, "")
+    assert (seen["down"].success, seen["down"].seen, seen["down"].failed) == (None, None, True)
+    assert seen["down"].trouble.startswith("down: the shop's database does not answer")
+    assert set(seen) == {"items", "down"}
+
+
+def test_a_late_table_becomes_later_though_its_observation_is_kept_only_when_it_changes() -> None:
+    at = now()
+    observed = Observed(at=at.isoformat(), verdict="late", overdue=60.0)
+    assert observed.seen_at(at + HOUR).overdue == 3660.0
+    assert observed.seen_at(at + HOUR).says_the_same(observed)
+    assert Observed(at=at.isoformat(), verdict="fresh").seen_at(at + HOUR).overdue == 0.0
+    assert Pass(at.isoformat(), {"a": ""}).last_look("a") is None
+    assert Watch(tick=at, success=at).failed is False
+
+
+def test_a_pause_and_its_end_are_news(workshop: Workshop, towers: Callable[..., Tower]) -> None:
+    workshop.write(3)
+    tower = towers()
+    pause(workshop.lake, "items", now() + HOUR, "the shop moves")
+    assert "items is paused" in tower.tick().skip_message
+    settle(workshop.folder / "landing")
+    tower.tick()
+    assert "waiting for its end: 1 window" in tower.tick().skip_message and tower.looked == []
+    resume(workshop.lake, "items")
+    assert tower.requests() == [day(3)]
+
+
+def test_instants_that_matter_have_a_table_looked_at_though_nothing_is_new(
+    workshop: Workshop, towers: Callable[..., Tower], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    days = dg.DailyPartitionsDefinition("2026-01-01")
+    workshop.asset = items_asset(partitions_def=days, absent="empty", freshness=Freshness(within=2 * HOUR))
+    tower = towers()
+    at = now().replace(hour=9, minute=0, second=0, microsecond=0)
+
+    def until(at: Any) -> Any:
+        monkeypatch.setattr(looks, "now", lambda: at)
+        tower.watching.tables["items"].quiet = None
+        pause(workshop.lake, "items", now() + 1000 * HOUR, "so that it is settled though windows wait")
+        tower.tick()
+        quiet = tower.watching.tables["items"].quiet
+        assert quiet is not None
+        return quiet.until
+
+    midnight = at.replace(hour=0) + timedelta(days=1)
+    assert until(at) == at + looks.WHOLLY
+    assert until(midnight - timedelta(minutes=10)) == midnight
+    assert until(midnight + timedelta(minutes=1)) == midnight + timedelta(minutes=31)
+    assert until(midnight + timedelta(minutes=100)) == midnight + 2 * HOUR
+
+
+def test_a_backlog_of_many_tables_is_requested_in_several_ticks_each_table_in_its_turn(
+    workshop: Workshop, towers: Callable[..., Tower], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "REQUESTS", 2)
+    workshop.write(3)
+    tower = towers(*(items_asset(name=f"more_{number}") for number in range(4)))
+    served: list[str] = []
+    for _ in range(3):
+        for one in tower.watching:  # as if only those were due that had no turn
+            one.due = 0.0 if one.table.name not in served else float("inf")
+        with dg.build_sensor_context(
+            instance=workshop.instance, repository_def=tower.repository, resources={"lake": workshop.lake}
+        ) as context:
+            result = tower.watching.tick(context)
+        asked = [request.tags["incload/table"] for request in result.run_requests or []]
+        assert not set(asked) & set(served)
+        served += asked
+    assert sorted(served) == ["items", "more_0", "more_1", "more_2", "more_3"]
+
+
+def test_between_looks_at_everything_the_newest_partitions_are_looked_at_and_all_if_one_of_them_waits(
+    workshop: Workshop, towers: Callable[..., Tower]
+) -> None:
+    workshop.write(2)
+    workshop.write(12)
+    workshop.load_all()
+    tower = towers()
+    [one] = tower.watching
+
+    def tick() -> Any:
+        """One before a look at everything is due."""
+        one.due, one.news, one.quiet = 0.0, False, None
+        one.pace.took(1000)
+        return tower.paced()
+
+    assert tower.tick().skip_message == "items: 2 of 14 windows loaded; 12 waiting for their source"
+    workshop.write(2, "b")
+    workshop.write(3)
+    looked = "items: 2 of 14 windows loaded; only the newest 3 were checked; 12 waiting for their source"
+    assert tick().skip_message == looked
+    workshop.write(12, "b")
+    assert partitions(tick().run_requests) == [day(12)]
+    assert tower.requests() == [day(2), day(3), day(12)]
+    workshop.write(13)
+    assert partitions(tick().run_requests) == [day(2), day(3), day(12), day(13)], "one of the newest was never tried"
