@@ -9,7 +9,7 @@ import pyspark.sql.types as T
 
 from incload_assets.change_log.change import CHANGES
 from incload_assets.change_log.log import ChangeLog
-from incload_assets.checks.kinds import LightCheck
+from incload_assets.checks.kinds import LightCheck, not_at_all
 from incload_assets.checks.observation import Observation, result
 from incload_assets.declaration.table import Table
 from incload_assets.platform.errors import IncrementalLoadError
@@ -95,4 +95,5 @@ CHECK = LightCheck(
     runbook="clock-skew",
     evaluate=clock,
     applies_to=lambda table: table.source.has_row_times or _has_dated_changes(table),
+    rough={"skew_seconds": not_at_all, "rows_in_the_future": bool},  # the time of some has come at each look
 )

@@ -41,7 +41,10 @@ def _cheap(table: Table) -> dg.AssetChecksDefinition:
     )
     def check(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
         lake, chosen = context.resources.lake, {key.name for key in context.selected_asset_check_keys}
-        names, evaluations = [name for name in LIGHT_CHECKS if name in chosen], Evaluations(table, lake, context.log)
+        names, evaluations = (
+            [name for name in LIGHT_CHECKS if name in chosen],
+            Evaluations(table, lake, context.log.error),
+        )
         seen = evaluations.attempt(names, lambda: look(context.instance, table, lake, windows.now()))
         if seen is not None:
             for name in names:
@@ -109,7 +112,7 @@ def _evaluated(
     evaluate: Callable[[], dg.AssetCheckResult | None],
 ) -> Iterator[dg.AssetCheckResult]:
     """The result of a check that is its own step."""
-    evaluations = Evaluations(table, context.resources.lake, context.log)
+    evaluations = Evaluations(table, context.resources.lake, context.log.error)
     yield from _reported(context, table, name, evaluations.attempt([name], evaluate))
     evaluations.raise_what_failed()
 

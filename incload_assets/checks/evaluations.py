@@ -7,16 +7,17 @@ import dagster as dg
 
 from incload_assets.declaration.table import Table
 from incload_assets.load.error_translation import translated, unforeseen
+from incload_assets.load.faults import unheard
 from incload_assets.platform.lake import Lake
 
 Found = TypeVar("Found")
 
 
 class Evaluations:
-    """Evaluates checks of a table and records which ones failed."""
+    """Evaluates checks of a table and records which ones failed; ``hear`` gets each, as a logger's ``error`` does."""
 
-    def __init__(self, table: Table, lake: Lake, log: dg.DagsterLogManager) -> None:
-        self.table, self.lake, self.log = table, lake, log
+    def __init__(self, table: Table, lake: Lake, hear: Callable[..., object] = unheard) -> None:
+        self.table, self.lake, self.hear = table, lake, hear
         self.reasons: dict[str, str] = {}
         """Why a check could not be evaluated, by check name."""
 
@@ -27,7 +28,7 @@ class Evaluations:
         except Exception as error:
             doing = f"{self.table.name}: check{'s' * (len(names) > 1)} {', '.join(names)}"
             reason = str(translated(error, doing, self.table, self.lake))
-            self.log.error(reason, exc_info=unforeseen(error))
+            self.hear(reason, exc_info=unforeseen(error))
             self.reasons |= dict.fromkeys(names, reason)
             return None
 

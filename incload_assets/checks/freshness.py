@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from incload_assets.checks.kinds import LightCheck
+from incload_assets.checks.kinds import LightCheck, not_at_all
 from incload_assets.checks.observation import Observation, result
 from incload_assets.platform.wording import spoken
 from incload_assets.progress.lateness import Lateness, lateness_of
@@ -25,7 +25,13 @@ def freshness(look: Observation) -> dg.AssetCheckResult:
     """The check that the latest due window is loaded; ERROR if it is late, WARN if its loads are paused."""
     table = look.table
     late = lateness_of(look.instance, table, look.progress, look.now)
-    metadata: dict[str, dg.MetadataValue] = {"overdue_seconds": dg.MetadataValue.float(late.overdue.total_seconds())}
+    metadata: dict[str, dg.MetadataValue] = {
+        "overdue_seconds": dg.MetadataValue.float(late.overdue.total_seconds()),
+        "verdict": dg.MetadataValue.text(late.verdict),
+    }
+    if late.window is not None and late.verdict == "late":
+        why = (late.window.status, late.window.failure, late.window.failed_run)
+        metadata["why"] = dg.MetadataValue.text(" ".join(filter(None, why)))
     if late.window is not None:
         metadata["latest_due_partition"] = dg.MetadataValue.text(late.window.key)
     if late.newest is not None:
@@ -72,4 +78,5 @@ CHECK = LightCheck(
     runbook="missed-updates",
     evaluate=freshness,
     applies_to=lambda table: table.freshness is not None,
+    rough={"overdue_seconds": not_at_all, "latest_due_partition": not_at_all},  # the clock moves both
 )

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import dagster as dg
 
-from incload_assets.checks.kinds import LightCheck
-from incload_assets.checks.observation import Observation, result
+from incload_assets.checks.kinds import LightCheck, not_at_all
+from incload_assets.checks.observation import UNCHECKED, Observation, result
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.wording import several, spoken
 
@@ -13,6 +13,10 @@ NAME = "headroom"
 DESCRIPTION = "Data that is not loaded yet has at least a quarter of the source's retention left."
 SHARE = 1 / 4
 """Share of a source's retention (time or size) that has to be left."""
+STEP, STEPS = 0.05, 10
+"""The share left is a new finding at each twentieth, below a half."""
+SMALL = 64 * 1024 * 1024
+"""The kept bytes are a new finding at each doubling, from here on."""
 
 
 def headroom(look: Observation) -> dg.AssetCheckResult:
@@ -25,11 +29,12 @@ def headroom(look: Observation) -> dg.AssetCheckResult:
     try:
         found = look.table.source.headroom(look.table.name, waiting, look.now)
     except IncrementalLoadError as error:
-        return result(look, NAME, True, f"How much longer the source keeps unloaded data is unknown: {error}")
+        unknown = {UNCHECKED: dg.MetadataValue.text(str(error))}
+        return result(look, NAME, True, f"How much longer the source keeps unloaded data is unknown: {error}", unknown)
     count = f"{several(len(waiting), 'window')} not loaded" if waiting else "Everything that the source holds is loaded"
     if not found:
         kept = "; the source removes no data because of its age" if waiting else ""
-        return result(look, NAME, True, f"{count}{kept}.")
+        return result(look, NAME, True, f"{count}{kept}.", {"windows_not_loaded": dg.MetadataValue.int(len(waiting))})
     passed = all(keeper.left >= SHARE and keeper.read is not False for keeper in found)
     gone = any(keeper.left <= 0 for keeper in found)
     lost = "have the lost data sent again or take a new full extract; " if gone else ""
@@ -54,4 +59,11 @@ CHECK = LightCheck(
     runbook="missed-updates",
     evaluate=headroom,
     applies_to=lambda table: table.source.expires_rows,
+    rough={
+        "windows_not_loaded": bool,
+        "share_left": lambda share: min(int(share // STEP), STEPS),
+        "bytes_kept": lambda kept: max(kept, SMALL).bit_length(),
+        "removed": not_at_all,
+        "time_left": not_at_all,
+    },
 )

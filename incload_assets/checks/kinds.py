@@ -1,7 +1,8 @@
 """The two kinds of checks beside the reconciliation: light checks need no Spark, table checks read a whole table."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import dagster as dg
 from pyspark.sql import SparkSession
@@ -11,6 +12,13 @@ from incload_assets.declaration.table import Table, every_table
 from incload_assets.platform.lake import Lake
 from incload_assets.progress.verdicts import as_seen
 
+Rough = Mapping[str, Callable[[Any], object]]
+"""How finely the values of metadata count as a finding, by name."""
+
+
+def not_at_all(_: object) -> None:
+    """The roughness of a value that is no finding."""
+
 
 def with_runbook(description: str, runbook: str) -> str:
     """A description that ends with a pointer to a section of the runbooks, if there is one."""
@@ -19,12 +27,19 @@ def with_runbook(description: str, runbook: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class _Check:
-    """The declaration that both kinds share; a check that does not apply to a table would always be green."""
+    """The declaration that both kinds share; a check that does not apply to a table would always be green.
+
+    Args:
+        rough: How finely a value in the metadata counts as a finding, by name; by default exactly. A number that
+            changes with the clock while nothing has happened must not make a result a new one. The description does
+            not count: whatever it says is in the metadata, too.
+    """
 
     name: str
     description: str
     runbook: str = ""
     applies_to: Callable[[Table], bool] = every_table
+    rough: Rough = field(default_factory=dict)
 
     @property
     def shown(self) -> str:

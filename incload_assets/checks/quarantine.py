@@ -11,7 +11,7 @@ import dagster as dg
 from incload_assets.change_log.change import REJECTED
 from incload_assets.change_log.decisions import discarded_rows
 from incload_assets.change_log.log import ChangeLog
-from incload_assets.checks.kinds import LightCheck
+from incload_assets.checks.kinds import LightCheck, not_at_all
 from incload_assets.checks.observation import Observation, records, result
 from incload_assets.platform.lake import data_files, files_in
 from incload_assets.platform.lake_rows import dataset_of
@@ -46,6 +46,8 @@ def quarantine(look: Observation) -> dg.AssetCheckResult:
         "windows_looked_at": dg.MetadataValue.int(len(recent)),
         "max_share": dg.MetadataValue.float(float(allowed.max_share)),
     }
+    if stopped:
+        metadata["stopped"] = dg.MetadataValue.text(some(stopped))
     if dirty:
         metadata["windows"] = records(
             ["window", "rows read", "rejected"],
@@ -145,4 +147,5 @@ CHECK = LightCheck(
     description=DESCRIPTION,
     runbook="schema-break",
     evaluate=quarantine,
+    rough={"oldest_open_days": not_at_all, "reasons": not_at_all},  # a sample
 )

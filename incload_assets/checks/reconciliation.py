@@ -34,6 +34,7 @@ from incload_assets.checks.findings import (
     found_next,
     windows_in,
 )
+from incload_assets.checks.kinds import Rough
 from incload_assets.checks.observation import Observation, records
 from incload_assets.declaration.window import Window
 from incload_assets.platform.wording import several, some
@@ -43,6 +44,8 @@ DESCRIPTION = "Source, change log and table agree when the source is read again;
 RUNBOOK = "missed-updates"
 
 RECENT = 7
+ROUGH: Rough = {FOUND: lambda found: {kind: sorted(keys) for kind, keys in found.items()}}
+"""When something was found is no finding."""
 
 __all__ = ["REPAIR", "ReconciliationConfig", "chosen_windows", "first_verdict", "look_again", "reconciliation"]
 

@@ -5,7 +5,7 @@ The sensor requests the lost windows again. The last result stores the state of 
 
 import dagster as dg
 
-from incload_assets.checks.kinds import LightCheck
+from incload_assets.checks.kinds import LightCheck, not_at_all
 from incload_assets.checks.observation import Observation, records, result
 from incload_assets.platform.wording import several, some
 from incload_assets.progress.undone import CHECK as ROLLBACK
@@ -29,6 +29,7 @@ def rollback(look: Observation) -> dg.AssetCheckResult:
         note = "The table is the one that was loaded." if loaded else "No window is loaded."
         return result(look, NAME, True, note, metadata)
     metadata[REPAIR] = dg.MetadataValue.json(lost)
+    metadata["newest_load"] = dg.MetadataValue.int(found.newest)  # a repair is asked for once, and again if it failed
     metadata["windows"] = records(["window", "why"], list(lost.items()))
     why = "; ".join(sorted(set(lost.values())))
     failed = [w.key for w in look.progress if w.key in lost and w.status == "failed"]
@@ -46,4 +47,5 @@ CHECK = LightCheck(
     description=DESCRIPTION,
     runbook="checkpoint-loss",
     evaluate=rollback,
+    rough={SEEN: not_at_all},  # an older one only has more commits read again
 )

@@ -10,7 +10,7 @@ import dagster as dg
 from pyspark.sql import DataFrame, GroupedData, Row, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.checks.kinds import TableCheck
+from incload_assets.checks.kinds import TableCheck, not_at_all
 from incload_assets.checks.observation import records, verdict
 from incload_assets.contract.contract import MASK
 from incload_assets.declaration.table import Table
@@ -117,5 +117,6 @@ CHECK = TableCheck(
     description=DESCRIPTION,
     runbook="duplicate-writes",
     evaluate=uniqueness,
+    rough={"delta_version": not_at_all},
     applies_to=lambda table: bool(rules(table)),
 )

@@ -25,6 +25,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.platform.lake import Lake
 from incload_assets.progress.status import rows_of
 from incload_assets.progress.verdicts import (
+    Verdict,
     as_measured,
     as_seen,
     evaluation_of,
@@ -38,7 +39,6 @@ LARGE = 5_000_000
 """Number of rows above which a table is not read whole with loads, unless its last result is a failure."""
 A_DAY, AN_HOUR = timedelta(days=1), timedelta(hours=1)
 
-Verdict = tuple[datetime, dg.AssetCheckResult]
 Context = dg.AssetExecutionContext | dg.AssetCheckExecutionContext
 
 
@@ -51,7 +51,7 @@ def check_after_range(context: dg.AssetExecutionContext, table: Table, *, loaded
     wanted, lake = context.run.asset_check_selection, context.resources.lake
     names = [name for name in check_names(table) if wanted is None or dg.AssetCheckKey(table.key, name) in wanted]
     cheap = [name for name in names if name in LIGHT_CHECKS]
-    evaluations = Evaluations(table, lake, context.log)
+    evaluations = Evaluations(table, lake, context.log.error)
     seen = evaluations.attempt(cheap, lambda: look(context.instance, table, lake, windows.now())) if cheap else None
     results = (
         []

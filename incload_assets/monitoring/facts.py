@@ -30,7 +30,7 @@ from incload_assets.progress.observed import NEVER, SENSOR, Observed, observed_t
 from incload_assets.progress.pause import Pause, pauses
 from incload_assets.progress.request import Request
 from incload_assets.progress.silence import ALL, silence_of, silences
-from incload_assets.progress.verdicts import last_verdict, seen_at, verdict_at
+from incload_assets.progress.verdicts import last_verdicts, verdict_at
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,18 +233,9 @@ def checks_now(
     keys = {
         dg.AssetCheckKey(table.key, name): table.name for table in tables for name in check_names(table) if wanted(name)
     }
-    records = instance.event_log_storage.get_latest_asset_check_execution_by_key([*keys]) if keys else {}
     found: dict[str, dict[str, Check]] = defaultdict(dict)
-    for key, name in keys.items():
-        record = records.get(key)
-        if record is None:
-            continue
-        told = record.evaluation  # of a load that failed before its checks: only their plan
-        if isinstance(told, dg.AssetCheckEvaluation) and record.event is not None:
-            at = seen_at(told.metadata) or datetime.fromtimestamp(record.event.timestamp, UTC)
-            found[name][key.name] = _check(told.passed, told.severity, at, told.description, told.metadata)
-        elif (verdict := last_verdict(instance, key)) is not None:
-            found[name][key.name] = _check_of(*verdict)
+    for key, verdict in last_verdicts(instance, keys).items():
+        found[keys[key]][key.name] = _check_of(*verdict)
     return found
 
 
@@ -255,14 +246,14 @@ def checks_at(instance: dg.DagsterInstance, table: Table, names: Iterable[str], 
 
 
 def _check_of(at: datetime, result: dg.AssetCheckResult) -> Check:
-    return _check(result.passed, result.severity, at, result.description, result.metadata or {})
-
-
-def _check(
-    passed: bool, severity: dg.AssetCheckSeverity, at: datetime, description: str | None, metadata: Mapping[str, Any]
-) -> Check:
-    values = {name: getattr(value, "value", getattr(value, "data", None)) for name, value in metadata.items()}
-    return Check(passed=passed, severity=severity.value, at=at, description=description or "", values=values)
+    metadata = result.metadata or {}
+    return Check(
+        passed=result.passed,
+        severity=result.severity.value,
+        at=at,
+        description=result.description or "",
+        values={name: getattr(value, "value", getattr(value, "data", None)) for name, value in metadata.items()},
+    )
 
 
 def _under_way(instance: dg.DagsterInstance) -> dict[str, dict[str, int]]:

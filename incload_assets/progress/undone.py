@@ -64,10 +64,14 @@ class _Load(NamedTuple):
 
 @dataclass(frozen=True)
 class Undone:
-    """Why each loaded window may no longer be in the table, and the state for the next run (see :data:`SEEN`)."""
+    """Why each loaded window may no longer be in the table, and the state for the next run (see :data:`SEEN`).
+
+    ``newest`` is the number of the table's newest load, 0 without one.
+    """
 
     windows: dict[str, str]
     seen: dict[str, Any] | None
+    newest: int = 0
 
 
 def undone_windows(
@@ -80,7 +84,7 @@ def undone_windows(
     # a later load that failed has left the table unchanged
     loaded = [w.key for w in progress if w.is_loaded and w.status in ("loaded", "held", "failed")]
     if delta is None:
-        return Undone(dict.fromkeys(loaded, "the table is gone"), None)
+        return Undone(dict.fromkeys(loaded, "the table is gone"), None, newest.storage_id if newest else 0)
     again = _since_it_was_made(instance, table, delta)
     rollbacks = _rollbacks(delta, before, newest, now)
     lost = {
@@ -95,7 +99,7 @@ def undone_windows(
         "stamp": _stamps(delta, 1).get(delta.version()),
         "rollbacks": [asdict(found) for found in rollbacks if str(found) in reasons or found.found > recent],
     }
-    return Undone(windows, seen)
+    return Undone(windows, seen, newest.storage_id if newest else 0)
 
 
 def with_undone(progress: Sequence[WindowProgress], lost: Mapping[str, str]) -> list[WindowProgress]:

@@ -1,6 +1,6 @@
 """The last result of a check, and how a result is recorded again."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,17 +12,42 @@ AT = "evaluated_at"
 """Metadata: the time of the observation behind a result, ISO 8601."""
 SECONDS = "seconds"
 """Metadata: how long the evaluation by itself took, without the windows that loads made it compare again since."""
+Verdict = tuple[datetime, dg.AssetCheckResult]
+"""A result, and when its table was observed."""
 _WITH_VERDICT = {AssetCheckExecutionRecordStatus.SUCCEEDED, AssetCheckExecutionRecordStatus.FAILED}
 
 
-def last_verdict(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> tuple[datetime, dg.AssetCheckResult] | None:
+def last_verdict(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> Verdict | None:
     """The last result of a check, with the time of its observation; None if it never had a result."""
     return _verdict_of(key, _last(instance, key, _WITH_VERDICT))  # loads that failed since have left no result
 
 
-def verdict_at(
-    instance: dg.DagsterInstance, key: dg.AssetCheckKey, at: datetime
-) -> tuple[datetime, dg.AssetCheckResult] | None:
+def last_verdicts(
+    instance: dg.DagsterInstance, keys: Iterable[dg.AssetCheckKey], *, shown: bool = False
+) -> dict[dg.AssetCheckKey, Verdict]:
+    """The last results of checks as in :func:`last_verdict`: one query, and one more for each without a result now.
+
+    ``shown`` leaves out results that Dagster hides, because a later run of the check has ended without a result.
+    """
+    chosen = list(keys)
+    records = instance.event_log_storage.get_latest_asset_check_execution_by_key(chosen) if chosen else {}
+    without = {key: record.run_id for key, record in records.items() if record.status not in _WITH_VERDICT}
+    alive = set[str]()
+    if shown and without:
+        runs = instance.get_runs(dg.RunsFilter(run_ids=sorted({*without.values()})))
+        alive = {run.run_id for run in runs if not run.is_finished}
+    found = {}
+    for key in chosen:
+        if key in without:
+            verdict = last_verdict(instance, key) if not shown or without[key] in alive else None
+        else:
+            verdict = _verdict_of(key, records.get(key))
+        if verdict is not None:
+            found[key] = verdict
+    return found
+
+
+def verdict_at(instance: dg.DagsterInstance, key: dg.AssetCheckKey, at: datetime) -> Verdict | None:
     """The last result that a check had at a past instant, found by bisection of record numbers (no index by time)."""
     found, newest = None, _last(instance, key, _WITH_VERDICT)
     low, high = 1, newest.id + 1 if newest else 1
@@ -41,9 +66,7 @@ def _told_at(record: AssetCheckExecutionRecord) -> float:
     return record.event.timestamp if record.event is not None else record.create_timestamp
 
 
-def _verdict_of(
-    key: dg.AssetCheckKey, record: AssetCheckExecutionRecord | None
-) -> tuple[datetime, dg.AssetCheckResult] | None:
+def _verdict_of(key: dg.AssetCheckKey, record: AssetCheckExecutionRecord | None) -> Verdict | None:
     found = record.evaluation if record else None
     if record is None or record.event is None or found is None:
         return None
