@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from incload_assets.automation.pace import NEWEST, Pace
@@ -29,7 +29,7 @@ class Seen:
     """What the last whole look at a table found, to tell whether anything has changed since.
 
     Args:
-        until: The first instant at which something may change without any news.
+        until: Until when it holds without any news.
         watch: The watch over the source; None if only a detection notices changes.
         asked: The newest windows that the source was asked about, and the start of the first window of all.
         found: The fingerprints of their positions.
@@ -55,6 +55,7 @@ class Look:
     state: SourceState | None = None
     seen: Seen | None = None
     error: Exception | None = None
+    has_ended: bool = False
 
 
 @dataclass
@@ -66,6 +67,8 @@ class Watched:
         due: When its next look is due, by the monotonic clock.
         news: Whether Dagster has recorded something about it since its last look began.
         quiet: What the last whole look found, if nothing was left to do; None: the next look is a whole one.
+        checked: When its light checks were last evaluated, by the monotonic clock.
+        until: The first instant at which something may change without any news, by the last whole look.
         ended: When a look at it last ended, well or not.
         observed: The observation that is kept.
         line: What the last tick that decided about it said of it.
@@ -73,6 +76,7 @@ class Watched:
 
     table: Table
     partitions_per_run: int
+    checked: float
     pace: Pace = field(default_factory=Pace)
     closely: Pace = field(default_factory=Pace)
     due: float = 0.0
@@ -80,6 +84,7 @@ class Watched:
     look: Look | None = None
     quiet: Seen | None = None
     paused: bool = False
+    until: datetime | None = None
     ended: datetime | None = None
     observed: Observed | None = None
     line: str = ""
@@ -101,6 +106,7 @@ def take(one: Watched, look: Look, lake: Lake) -> None:
             _look(one, look, lake)
     except Exception as error:  # of any kind: it is this table's
         look.error = error
+    look.has_ended = True
 
 
 def _look(one: Watched, look: Look, lake: Lake) -> None:
@@ -115,7 +121,7 @@ def _look(one: Watched, look: Look, lake: Lake) -> None:
             pace.took(time.monotonic() - began)
     asked, first = state.asked[-NEWEST:], state.windows[0].start if state.windows else None
     look.state = state
-    look.seen = Seen(look.at, look.at + WHOLLY, watch, asked, first, _fingerprints(asked, state.found), folders)
+    look.seen = Seen(look.at, look.at, watch, asked, first, _fingerprints(asked, state.found), folders)
 
 
 def _may_have_changed(one: Watched, quiet: Seen, lake: Lake, at: datetime) -> bool:
@@ -152,15 +158,15 @@ def _changed(folder: str) -> int | None:
         return None
 
 
-def until_next_instant(
-    seen: Seen, table: Table, progress: Sequence[WindowProgress], planned: Decision, pause: Pause | None
-) -> Seen | None:
-    """What was found, with the next instant at which a window ends or is due, a retry is due or a pause ends."""
-    if not progress:
-        return None
-    last = progress[-1].window
-    following = table.partitions_def.get_next_partition_window(last.end, respect_bounds=False)
-    instants = [*planned.later.values(), *([pause.until] if pause else []), *([following.end] if following else [])]
+def next_instant(
+    table: Table, progress: Sequence[WindowProgress], planned: Decision, pause: Pause | None, at: datetime
+) -> datetime:
+    """The next instant at which a window ends or is due, a retry is due, a pause ends, or it is time for a look."""
+    last = progress[-1].window if progress else None
+    following = table.partitions_def.get_next_partition_window(last.end, respect_bounds=False) if last else None
+    instants = [at + WHOLLY, *planned.later.values()]
+    instants += [following.end] if following else []
+    instants += [pause.until] if pause else []
     for one in progress:
         instants += [one.window.end, one.window.end + table.due_after]
-    return replace(seen, until=min([seen.until, *(instant for instant in instants if instant > seen.at)]))
+    return min(instant for instant in instants if instant > at)

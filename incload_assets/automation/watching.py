@@ -13,21 +13,24 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 
 import dagster as dg
 
-from incload_assets.automation.looks import Look, Seen, Watched, take, until_next_instant
+from incload_assets.automation.looks import Look, Seen, Watched, next_instant, take
 from incload_assets.automation.news import News
 from incload_assets.automation.pace import Pace
 from incload_assets.automation.window_requests import decided, is_new, run_requests, summary
+from incload_assets.checks.observation import Observation, unanswered
+from incload_assets.checks.recording import last_results, record_what_changed
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.load.error_translation import translated, unforeseen
+from incload_assets.platform.errors import IncrementalLoadError, SourceUnavailable
 from incload_assets.platform.lake import BACK, Lake
-from incload_assets.platform.wording import several, some
+from incload_assets.platform.wording import several, some, spoken
 from incload_assets.progress.lake_identity import mistaken
 from incload_assets.progress.lateness import lateness_of
 from incload_assets.progress.observed import NEVER, SENSOR, Observed, Pass, keep_observed, observation, observed_tables
@@ -42,6 +45,10 @@ BUDGET = 25.0
 """How long a tick looks at tables, in seconds; the others come first in the next one. Dagster ends a tick after 60."""
 REQUESTS = 50
 """Number of runs from which on a tick requests no others; the tables that are left come first in the next one."""
+HANGS = 60.0
+"""How long a look may take until it counts as one that hangs, in seconds."""
+CHECKED_AGAIN = 600.0
+"""How long the light checks of a table hold whose windows change, in seconds, if no instant comes that matters."""
 LINES = 20
 """The most tables that a tick describes."""
 
@@ -72,11 +79,23 @@ def watch_sensor(tables: Mapping[Table, int]) -> dg.SensorDefinition:
     return sensor
 
 
+def _hanging(table: Table) -> SourceUnavailable:
+    return SourceUnavailable(
+        f"{table.name}: its source has not answered for over {spoken(timedelta(seconds=HANGS))}",
+        rule="a source answers or fails in seconds",
+        remedy="see whether its disk, network or server hangs; the table is looked at again when that has ended",
+    )
+
+
 class Watching:
     """What the sensor knows of all tables, from tick to tick."""
 
     def __init__(self, tables: Mapping[Table, int]) -> None:
-        self.tables = {table.name: Watched(table, most, closely=Pace(len(tables))) for table, most in tables.items()}
+        began, each = time.monotonic(), CHECKED_AGAIN / len(tables)  # so that not all are checked in the first tick
+        self.tables = {
+            table.name: Watched(table, most, began - number * each, closely=Pace(len(tables)))
+            for number, (table, most) in enumerate(tables.items())
+        }
         self.news = News()
         self._ended: SimpleQueue[Watched] = SimpleQueue()
         self._ticking = Lock()
@@ -123,6 +142,8 @@ class _Tick:
         self.instance, self.lake = context.instance, context.resources.lake
         self.at, self.began = now(), time.monotonic()
         self.location = context.code_location_origin.location_name if context.code_location_origin else ""
+        looks = {one.table.name: one.look.began for one in watching if one.look is not None}
+        self.waited_for = {name: began for name, began in looks.items() if began > self.began - PATIENCE}
         self.requests: list[dg.RunRequest] = []
         self.paused: dict[str, Pause] = {}
 
@@ -136,26 +157,32 @@ class _Tick:
                 one.paused, one.quiet = is_paused, None
             if one.look is None and one.due <= self.began:
                 due.append(one)
+            elif one.look is not None and not one.look.has_ended and self.began - one.look.began > HANGS:
+                self._fail(one, _hanging(one.table), one.ended)
         self._restore(due)
         waiting = deque(sorted(due, key=lambda one: one.due))
-        while True:
-            fresh = [one for one in self.watching if (look := one.look) and time.monotonic() - look.began < PATIENCE]
-            for _ in range(min(len(waiting), AT_ONCE - len(fresh))):
-                fresh.append(one := waiting.popleft())
-                self.watching.begin(one, self.lake, wholly=one.news)
-            left = BUDGET - (time.monotonic() - self.began)
-            if len(self.requests) >= REQUESTS or left <= 0:
-                break
-            patience = min((look.began + PATIENCE for one in fresh if (look := one.look)), default=0.0)
-            ended = self.watching.next_ended(min(left, patience - time.monotonic()) if fresh else 0)
+        while len(self.requests) < REQUESTS and (left := self.began + BUDGET - time.monotonic()) > 0:
+            while waiting and len(self.waited_for) < AT_ONCE:
+                one = waiting.popleft()
+                self._begin(one, wholly=one.news)
+            patience = min(self.waited_for.values(), default=0.0) + PATIENCE - time.monotonic()
+            ended = self.watching.next_ended(min(left, patience) if self.waited_for else 0)
             if ended is not None:
+                self.waited_for.pop(ended.table.name, None)
                 self._end(ended)
-            elif not fresh and not waiting:
+            elif not self.waited_for and not waiting:
                 break
+            else:  # whoever takes longer than a tick is patient is waited for by a later one
+                until = time.monotonic() - PATIENCE
+                self.waited_for = {name: began for name, began in self.waited_for.items() if began > until}
         self.context.update_cursor(Pass(self.at.isoformat(), self.watching.behind(now())).as_text())
         if self.requests:
             return dg.SensorResult(run_requests=self.requests)
         return dg.SkipReason(self._summary())
+
+    def _begin(self, one: Watched, *, wholly: bool) -> None:
+        self.watching.begin(one, self.lake, wholly=wholly)
+        self.waited_for[one.table.name] = time.monotonic()
 
     def _restore(self, due: Iterable[Watched]) -> None:
         """Takes the kept observations of tables that this process has not looked at yet."""
@@ -170,15 +197,15 @@ class _Tick:
         assert look is not None
         one.look, one.due = None, time.monotonic() + table.interval.total_seconds()
         if look.error is None and one.news:  # of a run that ended during the look, which may be older
-            self.watching.begin(one, self.lake, wholly=True)
+            self._begin(one, wholly=True)
             return
-        one.ended, before = now(), one.ended
+        error, one.ended, before = look.error, now(), one.ended
         try:
-            if look.error is not None:
-                raise look.error
             if look.state is not None and look.seen is not None:
                 self._decide(one, look.state, look.seen)
-        except Exception as error:
+        except Exception as raised:
+            error = raised
+        if error is not None:
             self._fail(one, error, before)
 
     def _decide(self, one: Watched, state: SourceState, seen: Seen) -> None:
@@ -186,7 +213,7 @@ class _Tick:
         progress, planned = decided(self.instance, table, state, seen.at)
         if state.passed and any(is_new(window, seen.at) for window in progress[state.passed :]):
             one.pace = Pace()  # older windows may wait, too, and are requested together with it
-            self.watching.begin(one, self.lake, wholly=True)
+            self._begin(one, wholly=True)
             return
         late = lateness_of(self.instance, table, progress, seen.at)
         found = observation(table, progress, late, planned.stopped, one.observed, seen.at, self.location)
@@ -203,11 +230,30 @@ class _Tick:
             most = one.partitions_per_run
             self.requests += run_requests(self.instance, table, progress, planned.asks, seen.at, most)
         one.quiet = None
-        if not state.passed and (pause is not None or not planned.asks):
-            one.quiet = until_next_instant(seen, table, progress, planned, pause)
+        if state.passed:
+            return
+        self._check(one, Observation(table, self.lake, self.instance, seen.at, state, progress, pause=pause))
+        one.until = next_instant(table, progress, planned, pause, seen.at)
+        if pause is not None or not planned.asks:
+            one.quiet = replace(seen, until=one.until)
+
+    def _check(self, one: Watched, seen: Observation) -> None:
+        """Evaluates the light checks of a table, if that was long ago or an instant has come that matters to them."""
+        if time.monotonic() - one.checked < CHECKED_AGAIN and (one.until is None or seen.now < one.until):
+            return
+        one.checked = time.monotonic()
+        record_what_changed(
+            self.instance, seen, last_results(self.instance, [one.table])[one.table.name], self.context.log.error
+        )
 
     def _fail(self, one: Watched, error: Exception, before: datetime | None) -> None:
-        """Keeps why a table could not be looked at; the others go on."""
+        """Keeps why a table could not be looked at; whatever it is, the others go on."""
+        try:
+            self._keep_trouble(one, error, before)
+        except Exception as other:
+            self.context.log.error(f"{one.table.name}: {other}", exc_info=other)
+
+    def _keep_trouble(self, one: Watched, error: Exception, before: datetime | None) -> None:
         table = one.table
         known = translated(error, table.name, table, self.lake)
         trouble, one.quiet = str(known), None
@@ -222,6 +268,8 @@ class _Tick:
                 last = last.seen_at(before)
             one.observed = replace(last, trouble=trouble)
             keep_observed(self.instance, table, one.observed)
+        if isinstance(known, IncrementalLoadError):
+            self._check(one, unanswered(self.instance, table, self.lake, now(), trouble))
 
     def _summary(self) -> str:
         """Why nothing is requested: the last line about each table if they are few, or about those that need one."""

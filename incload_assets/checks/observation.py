@@ -47,12 +47,17 @@ class Observation:
 
 def look(instance: dg.DagsterInstance, table: Table, lake: Lake, now: datetime) -> Observation:
     """Makes the observation for all checks; a source that does not answer is a finding, not a failure of the check."""
-    trouble = None
     try:
         state = source_state(table, lake, now)
     except IncrementalLoadError as error:
-        trouble = str(error)
-        state = SourceState(windows_to_look_at(table, now), {}, ChangeLog(table, lake).records())
+        return unanswered(instance, table, lake, now, str(error))
+    progress = progress_from(instance, table, state)
+    return Observation(table, lake, instance, now, state, progress, pause=pauses(lake, now).get(table.name))
+
+
+def unanswered(instance: dg.DagsterInstance, table: Table, lake: Lake, now: datetime, trouble: str) -> Observation:
+    """The observation of a table whose source did not answer, for a reason."""
+    state = SourceState(windows_to_look_at(table, now), {}, ChangeLog(table, lake).records())
     progress = progress_from(instance, table, state)
     return Observation(table, lake, instance, now, state, progress, trouble, pauses(lake, now).get(table.name))
 

@@ -1,6 +1,7 @@
 """The sensor of all tables: each is looked at by itself, and what has not changed costs next to nothing."""
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -216,8 +217,8 @@ def test_sources_that_hang_or_fail_delay_no_other_table_and_are_not_asked_twice_
 
     answers.set()
     for one in tower.watching:
-        while one.look is not None and one.look.state is None and one.look.error is None:
-            pass
+        while one.look is not None and not one.look.has_ended:
+            time.sleep(0.05)
     tower.tick()
     assert {one.table.name for one in tower.watching if one.look is not None} == set()
     assert set(observed_tables(workshop.instance, tower.tables)) == {table.name for table in tower.tables}
@@ -331,3 +332,40 @@ def test_between_looks_at_everything_the_newest_partitions_are_looked_at_and_all
     assert tower.requests() == [day(2), day(3), day(12)]
     workshop.write(13)
     assert partitions(tick().run_requests) == [day(2), day(3), day(12), day(13)], "one of the newest was never tried"
+
+
+def test_light_checks_are_evaluated_with_looks_and_recorded_once_also_where_the_source_is_down(
+    workshop: Workshop, towers: Callable[..., Tower]
+) -> None:
+    workshop.asset = items_asset(freshness=Freshness(within=HOUR))
+    workshop.write(14)
+    down = items_asset(name="down", source=SilentSource({}), freshness=Freshness(within=HOUR))
+    tower = towers(down)
+
+    def results() -> dict[str, list[tuple[bool, str]]]:
+        """What was recorded of the freshness of each table."""
+        storage, found = workshop.instance.event_log_storage, {}
+        for table in tower.tables:
+            records = storage.get_asset_check_execution_history(dg.AssetCheckKey(table.key, "freshness"), limit=9)
+            told = [record.evaluation for record in records]
+            found[table.name] = [(one.passed, one.description or "") for one in told if one is not None]
+        return found
+
+    for one in tower.watching:
+        one.checked = float("-inf")
+    tower.tick()
+    [[(late, about)], [(silent, trouble)]] = results().values()
+    assert (late, silent) == (False, False)
+    assert "the source holds it, but no run has loaded it" in about
+    assert "fix the source, which could not be checked" in trouble
+    for _ in range(2):
+        for one in tower.watching:
+            one.checked = float("-inf")
+        tower.tick()
+    assert [len(told) for told in results().values()] == [1, 1]
+    workshop.load_all()
+    tower.tick()
+    assert [len(told) for told in results().values()] == [1, 1], "they hold for a while"
+    tower.watching.tables["items"].until = now()
+    tower.tick()
+    assert [told[0][0] for told in results().values()] == [True, False]
