@@ -33,7 +33,7 @@ class News:
         events, instants = self._events, self._instants
         self._events, self._instants = [*events, newest][-2:], [*instants, at][-2:]
         known, self._known = self._known, {*instance.all_asset_keys()}
-        if len(events) < 2 or newest < events[-1]:  # the latter: it is another storage
+        if not events or newest < events[-1]:  # the latter: it is another storage
             return None
         wanted = dg.EventRecordsFilter(dg.DagsterEventType.ASSET_MATERIALIZATION, after_cursor=events[0])
         records = storage.get_event_records(wanted, limit=MOST)

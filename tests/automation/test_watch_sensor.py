@@ -301,6 +301,7 @@ def test_a_backlog_of_many_tables_is_requested_in_several_ticks_each_table_in_it
             instance=workshop.instance, repository_def=tower.repository, resources={"lake": workshop.lake}
         ) as context:
             result = tower.watching.tick(context)
+        assert isinstance(result, dg.SensorResult), (served, result.skip_message)
         asked = [request.tags["incload/table"] for request in result.run_requests or []]
         assert not set(asked) & set(served)
         served += asked
