@@ -1,7 +1,7 @@
 """The definitions of a code location: checks, a sensor and a job for every table, with one policy for all."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -229,19 +229,23 @@ def _expect_distinct_targets(tables: Sequence[Table], lake: Lake) -> None:
     The comparison ignores case, because some file systems do. It also refuses two keys that are the same with
     their parts joined.
     """
-    for one, other in combinations(tables, 2):
-        uris = [lake.table_uri(table.key.path) for table in (one, other)]
-        inner, outer = sorted((f"{uri.casefold()}/" for uri in uris), key=len, reverse=True)
+    places = sorted((f"{lake.table_uri(table.key.path).casefold()}/", place) for place, table in enumerate(tables))
+    for (outer, one), (inner, other) in pairwise(places):  # what begins with a text stands right behind it
         if inner.startswith(outer):
+            pair = [tables[place] for place in sorted((one, other))]
+            uris = [lake.table_uri(table.key.path) for table in pair]
             raise DeclarationError(
-                f"{_described(one)} and {_described(other)} would be written to {uris[0]}"
+                f"{' and '.join(map(_described, pair))} would be written to {uris[0]}"
                 + (f" and {uris[1]}" if uris[0] != uris[1] else ""),
                 rule="each table has a folder of its own in the lake, named after its asset key",
                 remedy="give one of them another name or key_prefix",
             )
-        if one.identifier == other.identifier:
+    named: dict[str, Table] = {}
+    for table in tables:
+        if (other_table := named.setdefault(table.identifier, table)) is not table:
             raise DeclarationError(
-                f"{_described(one)} and {_described(other)} would both have the checks' step {one.identifier}",
+                f"{_described(other_table)} and {_described(table)} would both have the checks' step "
+                f"{table.identifier}",
                 rule="steps of checks are named after their table's asset key, with its parts joined by '__'",
                 remedy="give one of them another name or key_prefix",
             )

@@ -145,6 +145,9 @@ def test_a_table_inside_the_folder_of_another_is_refused() -> None:
     inner = items_asset(name="items", key_prefix="shop")
     with pytest.raises(DeclarationError, match=r"shop/items .* and shop .* would be written to"):
         incremental_definitions([inner, items_asset(name="shop")], Settings())
+    others = [items_asset(name=name) for name in ("items", "shop_items", "Shops", "a", "z")]
+    with pytest.raises(DeclarationError, match=r"Shop .* and shop/items .* would be written to"):
+        incremental_definitions([*others, items_asset(name="Shop"), inner], Settings())
 
 
 def test_tables_whose_sensors_would_have_one_name_are_refused() -> None:

@@ -6,6 +6,7 @@ within a year of the start: there an incomplete key format gives two windows the
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
@@ -58,16 +59,26 @@ def sampled_windows(table_name: str, partitions_def: dg.TimeWindowPartitionsDefi
     Refuses equal keys, keys that do not identify their window, and windows that Dagster cannot compute.
     """
     try:
-        return _sampled(table_name, partitions_def)
+        windows, repeated = _sampled(partitions_def)
     except (CheckError, OverflowError) as error:
         raise DeclarationError(
             f"{table_name}: partitions_def is {partitions_def!r}, whose windows Dagster cannot compute",
             rule="each window is followed by another one, even when the clock of its time zone changes",
             remedy="drop minute_offset or the exclusions, or write timezone='UTC'",
         ) from error
+    if repeated:
+        raise DeclarationError(
+            f"{table_name}: partitions_def has fmt {partitions_def.fmt!r}, which gives consecutive windows "
+            f"the keys {', '.join(map(repr, repeated))}",
+            rule="each window has its own key, which determines when it starts",
+            remedy="drop fmt, or write one that gives every window another key, such as '%Y-%m-%d-%H:%M'",
+        )
+    return [*windows]
 
 
-def _sampled(table_name: str, partitions_def: dg.TimeWindowPartitionsDefinition) -> list[Window]:
+@lru_cache(maxsize=64)
+def _sampled(partitions_def: dg.TimeWindowPartitionsDefinition) -> tuple[tuple[Window, ...], Sequence[str]]:
+    """The windows, which tables with the same definition share, or consecutive keys that do not identify theirs."""
     start, found = partitions_def.start, set[Window]()
     for at in (start, *_steps(start)):
         stretch = _stretch(partitions_def, at, before=_BEFORE if at > start else 0)
@@ -75,14 +86,9 @@ def _sampled(table_name: str, partitions_def: dg.TimeWindowPartitionsDefinition)
         windows = _windows_of(partitions_def, keys)
         starts = [stretch.start.timestamp() - 1, *(window.start.timestamp() for window in windows)]
         if len(windows) < len(keys) or any(one >= next_ for one, next_ in pairwise(starts)):
-            raise DeclarationError(
-                f"{table_name}: partitions_def has fmt {partitions_def.fmt!r}, which gives consecutive windows "
-                f"the keys {', '.join(map(repr, keys))}",
-                rule="each window has its own key, which determines when it starts",
-                remedy="drop fmt, or write one that gives every window another key, such as '%Y-%m-%d-%H:%M'",
-            )
+            return (), keys
         found |= set(windows)
-    return sorted(found)
+    return tuple(sorted(found)), ()
 
 
 def _windows_of(partitions_def: dg.TimeWindowPartitionsDefinition, keys: Sequence[str]) -> list[Window]:

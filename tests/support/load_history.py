@@ -56,11 +56,16 @@ def fill(lake: Lake, tables: Iterable[Table], windows: int, until: datetime, ins
     """Give many tables the same history of daily loads, in one commit; the number of rows."""
     tables = list(tables)
     here, first = identity_of(instance), until.replace(hour=0, minute=0, second=0, microsecond=0) - windows * DAY
-    of_one = as_arrow(load(tables[0], first + n * DAY, here, event=n + 1) for n in range(windows))
-    place = SCHEMA.get_field_index("table")
-    parts = [of_one.set_column(place, "table", pa.array([table.name] * windows)) for table in tables]
+    rows = [load(tables[0], first + n * DAY, here, event=n + 1) for n in range(windows)]
+    return give(lake, rows, [table.name for table in tables])
+
+
+def give(lake: Lake, rows: Sequence[LoadRow], tables: Sequence[str]) -> int:
+    """Give many tables the same loads, in one commit; the number of rows."""
+    of_one, place = as_arrow(rows), SCHEMA.get_field_index("table")
+    parts = [of_one.set_column(place, "table", pa.array([name] * len(rows))) for name in tables]
     assert lake.append(LoadsTable(lake).uri, pa.concat_tables(parts), WRITER, 1)
-    return windows * len(tables)
+    return len(rows) * len(tables)
 
 
 def seen(at: datetime, **changed: Any) -> Observed:
