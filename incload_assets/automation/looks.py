@@ -18,7 +18,7 @@ from incload_assets.progress.observed import Observed
 from incload_assets.progress.pause import Pause
 from incload_assets.progress.progress import SourceState, WindowProgress, source_state, windows_to_look_at
 
-WHOLLY = timedelta(minutes=30)
+WHOLLY = timedelta(hours=1)
 """How often a table without news is looked at wholly."""
 BEHIND = timedelta(minutes=1)
 """How much longer than its interval a table may wait for a look before it counts as behind."""

@@ -4,7 +4,7 @@ A tick looks at the tables whose interval is over, some at once, each in a threa
 It waits for a look for some seconds; a source that takes longer keeps its thread, and its table is not looked at twice
 at once, while the tables whose looks are done are decided about. A table of which neither its source nor Dagster has
 news, and for which no instant has come that matters, costs a look at the times of its folders, or one question about
-its newest windows; it is looked at wholly every half hour. What the sensor knows is in the memory of its process:
+its newest windows; it is looked at wholly every hour. What the sensor knows is in the memory of its process:
 where that starts again, every table is looked at wholly once.
 """
 
@@ -41,6 +41,8 @@ AT_ONCE = 16
 """Number of looks at once, beside those that take too long."""
 PATIENCE = 3.0
 """How long a tick waits for one look, in seconds; those that take longer are waited for by later ticks."""
+SLOW = 10.0
+"""How long a look counts among those at once, in seconds; one that takes longer waits for its source."""
 BUDGET = 25.0
 """How long a tick looks at tables, in seconds; the others come first in the next one. Dagster ends a tick after 60."""
 REQUESTS = 50
@@ -165,16 +167,17 @@ class _Tick:
             while waiting and len(self.waited_for) < AT_ONCE:
                 one = waiting.popleft()
                 self._begin(one, wholly=one.news)
-            patience = min(self.waited_for.values(), default=0.0) + PATIENCE - time.monotonic()
+            patience = (SLOW if waiting else PATIENCE) + min(self.waited_for.values(), default=0.0) - time.monotonic()
             ended = self.watching.next_ended(min(left, patience) if self.waited_for else 0)
             if ended is not None:
                 self.waited_for.pop(ended.table.name, None)
                 self._end(ended)
-            elif not self.waited_for and not waiting:
+            elif waiting:
+                self._wait_no_longer(SLOW)
+            elif self.waited_for:
+                self._wait_no_longer(PATIENCE)
+            else:
                 break
-            else:  # whoever takes longer than a tick is patient is waited for by a later one
-                until = time.monotonic() - PATIENCE
-                self.waited_for = {name: began for name, began in self.waited_for.items() if began > until}
         self.context.update_cursor(Pass(self.at.isoformat(), self.watching.behind(now())).as_text())
         if self.requests:
             return dg.SensorResult(run_requests=self.requests)
@@ -183,6 +186,11 @@ class _Tick:
     def _begin(self, one: Watched, *, wholly: bool) -> None:
         self.watching.begin(one, self.lake, wholly=wholly)
         self.waited_for[one.table.name] = time.monotonic()
+
+    def _wait_no_longer(self, seconds: float) -> None:
+        """Leaves looks that have taken so long to later ticks."""
+        until = time.monotonic() - seconds
+        self.waited_for = {name: began for name, began in self.waited_for.items() if began > until}
 
     def _restore(self, due: Iterable[Watched]) -> None:
         """Takes the kept observations of tables that this process has not looked at yet."""

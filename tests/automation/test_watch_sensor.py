@@ -283,7 +283,7 @@ def test_instants_that_matter_have_a_table_looked_at_though_nothing_is_new(
     midnight = at.replace(hour=0) + timedelta(days=1)
     assert until(at) == at + looks.WHOLLY
     assert until(midnight - timedelta(minutes=10)) == midnight
-    assert until(midnight + timedelta(minutes=1)) == midnight + timedelta(minutes=31)
+    assert until(midnight + timedelta(minutes=1)) == midnight + timedelta(minutes=61)
     assert until(midnight + timedelta(minutes=100)) == midnight + 2 * HOUR
 
 

@@ -42,7 +42,9 @@ class FolderWatch(Watch):
         for folder, changed in folders.items():
             if changed is not None and changed > began - SETTLED_NS:
                 folders[folder] = -1
-        newest = [file.path for file in local_files(table_name, local_folders(template, windows[-NEWEST:]))]
+        listed = [file.path for file in local_files(table_name, local_folders(template, windows[-NEWEST:]))]
+        times = {template.times_of(window) for window in windows[-NEWEST:]}
+        newest = [path for path in listed if template.is_flat or template.match(path) in times]
         of_newest = {path: _file(path) for path in newest} if len(newest) < MANY else {}
         return cls(table_name, below, folders, of_newest, files)
 
