@@ -3,7 +3,7 @@
 import hashlib
 import time
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import dagster as dg
 
@@ -27,13 +27,8 @@ from incload_assets.progress.progress import WindowProgress, progress_of
 from incload_assets.progress.request import Request
 from incload_assets.progress.run_tags import PRIORITY_TAG, TABLE_TAG
 
-URGENT = timedelta(minutes=15)
-"""A table that may be no later than this is loaded before others that wait for a slot; its backlog is not."""
 
-
-def source_sensor(
-    table: Table, *, name: str, job_name: str, partitions_per_run: int = WINDOWS_AT_ONCE
-) -> dg.SensorDefinition:
+def source_sensor(table: Table, *, name: str, partitions_per_run: int = WINDOWS_AT_ONCE) -> dg.SensorDefinition:
     """A sensor that requests the partitions for which the source has new data, oldest first.
 
     It covers new and changed files, windows missed during downtime, windows that are over and declared empty, failed
@@ -44,7 +39,7 @@ def source_sensor(
 
     @dg.sensor(
         name=name,
-        job_name=job_name,
+        asset_selection=dg.AssetSelection.assets(table.key),
         minimum_interval_seconds=round(table.interval.total_seconds()),
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"Requests the partitions of {table.name} for which its source has new data: {table.source}",
@@ -139,6 +134,7 @@ def _request(instance: dg.DagsterInstance, table: Table, asks: Sequence[Ask]) ->
     first, last = asks[0], asks[-1]
     request = Request(
         table=table.name,
+        serialized=table.write.serialized,
         first=first.partition,
         last=last.partition,
         fingerprints={ask.partition: ask.fingerprint for ask in asks},
@@ -146,7 +142,7 @@ def _request(instance: dg.DagsterInstance, table: Table, asks: Sequence[Ask]) ->
         code_version=table.code_version,
     )
     tags, partition = request.as_tags(), first.partition if first is last else None
-    if partition is not None and table.freshness is not None and table.freshness.within <= URGENT:
+    if partition is not None and table.urgent:
         tags[PRIORITY_TAG] = "1"
     return dg.RunRequest(run_key=_run_key(instance, table, asks), partition_key=partition, tags=tags)
 

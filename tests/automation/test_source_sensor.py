@@ -421,5 +421,8 @@ def submit(workshop: Workshop, tags: dict[str, str], status: dg.DagsterRunStatus
     """A run as the daemon creates it, before and while it is executed."""
     repository = workshop.definitions().get_repository_def()
     return workshop.instance.create_run_for_job(
-        repository.get_job("load_items"), tags=tags, status=status, asset_selection=frozenset([workshop.table.key])
+        repository.get_implicit_global_asset_job_def(),
+        tags=tags,
+        status=status,
+        asset_selection=frozenset([workshop.table.key]),
     )

@@ -10,7 +10,7 @@ from incload_assets.checks.registry import LIGHT_CHECKS, TABLE_CHECKS, light_che
 from incload_assets.cli.support import screen
 from incload_assets.cli.support.options import AsJson, TableName
 from incload_assets.cli.support.project import open_project
-from incload_assets.code_location import CHECK_SCHEDULES, load_job_name
+from incload_assets.code_location import CHECK_SCHEDULES
 from incload_assets.declaration.explained import explained
 from incload_assets.declaration.table import Table
 from incload_assets.progress.observed import source_sensor_name
@@ -52,4 +52,4 @@ def _checked(table: Table) -> Iterator[str]:
     described = {check.name: check.description for check in found} | {reconciliation.NAME: reconciliation.DESCRIPTION}
     for name, description in described.items():
         yield f"{name} ({crons[name]} UTC): {description}"
-    yield f"The sensor {source_sensor_name(table)} starts the job {load_job_name(table)}, which runs the checks, too."
+    yield f"The sensor {source_sensor_name(table)} requests the loads, and each run of them runs the checks, too."
