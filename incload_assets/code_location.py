@@ -1,4 +1,4 @@
-"""The definitions of a code location: checks, a sensor and a job for every table, with one policy for all."""
+"""The definitions of a code location: checks and a sensor for every table, and jobs for all, with one policy."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -14,9 +14,10 @@ from incload_assets.checks import LIGHT_CHECKS, TABLE_CHECKS, check_names, check
 from incload_assets.checks.reconciliation_schedules import reconciliation_schedules
 from incload_assets.declaration.table import Table
 from incload_assets.erasure.erase_job import erase_job
-from incload_assets.load.undo_plan import LAST
+from incload_assets.load.replay import unreplayable
 from incload_assets.maintenance import JOBS
 from incload_assets.maintenance.jobs import schedule_of
+from incload_assets.maintenance.request_jobs import REQUEST_JOBS
 from incload_assets.monitoring.channels import channels
 from incload_assets.monitoring.notify_sensor import notify_sensor
 from incload_assets.monitoring.telemetry.sensor import loads_sensor
@@ -25,25 +26,21 @@ from incload_assets.platform.errors import DeclarationError, IncrementalLoadErro
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.settings import Settings
 from incload_assets.platform.spark.resource import SparkResource
-from incload_assets.progress.request import Request, request_of
-from incload_assets.progress.run_tags import BECAUSE_TAG, UPKEEP
-from incload_assets.quarantine.decision_jobs import decision_jobs
-from incload_assets.quarantine.replay_jobs import fill_jobs, replay_jobs, replay_sensor
+from incload_assets.progress.run_tags import UPKEEP
+from incload_assets.quarantine.decision_jobs import accept_job, discard_job
+from incload_assets.quarantine.replay_sensor import replay_sensor
 from incload_assets.restore.adopt_job import adopt_job
 from incload_assets.restore.jobs import BACKUP_CRON, backup_job, rebuild_job
-from incload_assets.restore.jobs_doctor import care_jobs
+from incload_assets.restore.jobs_doctor import doctor_job, pause_job, resume_job
 from incload_assets.what_if.plan_job import plan_job
 from incload_assets.what_if.shadow_job import shadow_job
 
 RECONCILIATION = "check_reconciliation"
-BY_HAND = {
-    "undo": (
-        "Returns the chosen partitions to what they held before their last load, and holds them.",
-        Request(action="undo", before=LAST),
-    ),
-    "release": ("Loads the chosen partitions from their source although they are held.", Request(action="release")),
-}
-"""Jobs that a person runs over partitions of a table, one for each table: description, and the runs' request."""
+BY_HAND = (
+    *REQUEST_JOBS, accept_job, discard_job, pause_job, resume_job, plan_job, shadow_job, adopt_job, rebuild_job,
+    doctor_job,
+)  # fmt: skip
+"""Makers of the jobs for people, each over all tables."""
 CHECK_SCHEDULES = {
     "check_tables": (
         "*/10 * * * *",
@@ -65,10 +62,10 @@ def incremental_definitions(
 ) -> dg.Definitions:
     """All definitions for the assets of a code location.
 
-    Each incremental table gets its checks, a sensor on its source and a job that loads it. All tables together get
-    schedules for checks, compaction of files and logs, and vacuum, and a sensor for runs whose process is gone. Other
-    assets are included unchanged. Each run is one process: a load is one step, and every further process would import
-    everything again.
+    Each incremental table gets its checks and a sensor on its source. All tables together get jobs for people,
+    schedules for checks, compaction of files and logs, and vacuum, and a sensor for runs whose process is gone. A load
+    is a run of Dagster's own job of all assets. Other assets are included unchanged. Each run is one process: a load is
+    one step, and every further process would import everything again.
 
     Args:
         assets: Assets of any kind.
@@ -82,25 +79,19 @@ def incremental_definitions(
     lake = Lake.of(settings)
     tables = {asset: table for asset in assets if (table := table_of(asset)) is not None}
     _expect_distinct_targets(list(tables.values()), lake)
-    jobs = {table.name: _load_job(table) for table in tables.values()}
     check_jobs = [job for name in CHECK_SCHEDULES if (job := _check_job(name, list(tables.values()))) is not None]
     maintenance = [(done, each.cron) for each in JOBS if (done := each.definition(tables.values())) is not None]
-    backup, replays, told = backup_job(), replay_jobs(tables.values()), channels(settings)
+    replayable = [table for table in tables.values() if not unreplayable(table)]
+    backup, told = backup_job(), channels(settings)
     return dg.Definitions(
         assets=assets,
         asset_checks=[check for table in tables.values() for check in checks_for(table)],
         jobs=[
-            *jobs.values(),
-            *(_job_by_hand(name, table) for table in tables.values() for name in BY_HAND),
             *check_jobs,
             *(job for job, _ in maintenance),
-            *(make(tables.values()) for make in (rebuild_job, adopt_job, shadow_job, plan_job) if tables),
-            *(care_jobs(tables.values()) if tables else []),
-            *(decision_jobs(tables.values()) if tables else []),
+            *(make(tables.values()) for make in BY_HAND if tables),
             *([backup] if tables else []),
             *([erase_job(tables.values())] if any(table.subject for table in tables.values()) else []),
-            *replays.values(),
-            *fill_jobs(tables.values()),
         ],
         schedules=[
             *map(_check_schedule, check_jobs),
@@ -116,7 +107,7 @@ def incremental_definitions(
         sensors=[
             *([watch_sensor({table: _partitions_per_run(asset) for asset, table in tables.items()})] if tables else []),
             *([loads_sensor(list(tables.values()))] if tables else []),
-            *([replay_sensor(replays)] if replays else []),
+            *([replay_sensor(replayable)] if replayable else []),
             *([notify_sensor([*tables.values()], told, settings.dashboard_url)] if tables and told else []),
             orphaned_runs,
         ],
@@ -177,30 +168,6 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 def _in_package(asset: dg.AssetsDefinition, package: str | None) -> bool:
     table = table_of(asset)
     return table is not None and package is not None and f"{table.function.__module__}.".startswith(f"{package}.")
-
-
-def load_job_name(table: Table) -> str:
-    """The name of the job that loads a table, for example ``load_orders``."""
-    return f"load_{table.identifier}"
-
-
-def _load_job(table: Table) -> UnresolvedAssetJobDefinition:
-    return dg.define_asset_job(
-        load_job_name(table),
-        selection=dg.AssetSelection.assets(table.key),
-        description=f"Loads partitions of {table.name}, then checks the table.",
-        tags=request_of(table).as_tags(),
-    )
-
-
-def _job_by_hand(name: str, table: Table) -> UnresolvedAssetJobDefinition:
-    about, request = BY_HAND[name]
-    return dg.define_asset_job(
-        f"{name}_{table.identifier}",
-        selection=dg.AssetSelection.assets(table.key),
-        description=f"{about} The tag {BECAUSE_TAG} says why.",
-        tags=request_of(table, request).as_tags(),
-    )
 
 
 def _partitions_per_run(asset: dg.AssetsDefinition) -> int:

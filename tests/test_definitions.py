@@ -9,15 +9,18 @@ from pathlib import Path
 import dagster as dg
 import pytest
 import yaml
+from dagster._core.remote_representation.external_data import RepositorySnap
 from dagster_cloud_cli.config.models import load_dagster_cloud_yaml
 
 from incload_assets.assets import Kafka
 from incload_assets.code_location import incremental_definitions, project_definitions
 from incload_assets.definitions import code_location, defs
+from incload_assets.platform.dagster_private import serialize_value
 from incload_assets.platform.errors import DeclarationError
 from incload_assets.platform.project_files import find_project
 from incload_assets.platform.settings import Settings
 from incload_assets.progress.run_tags import REQUESTED_PARTITIONS_TAG, SERIALIZED_TAG, TABLE_TAG, UPKEEP_TAG
+from incload_assets.runs import TableRunCoordinator
 from tests.support.workshop import items_asset
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,7 +35,7 @@ def names(definitions: dg.Definitions) -> dict[str, list[str]]:
     }
 
 
-def test_a_table_brings_its_job_its_sensor_and_its_checks() -> None:
+def test_a_table_brings_its_sensor_and_its_checks_and_there_are_jobs_for_all_tables() -> None:
     definitions = incremental_definitions([items_asset()], Settings())
     assert names(definitions) == {
         "jobs": [
@@ -47,16 +50,15 @@ def test_a_table_brings_its_job_its_sensor_and_its_checks() -> None:
             "discard_rows",
             "doctor",
             "expire_payloads",
-            "fill_items",
-            "load_items",
+            "fill_columns",
             "pause_table",
             "plan_loads",
             "rebuild_checkpoints",
-            "release_items",
-            "replay_items",
+            "release_partitions",
+            "replay_rows",
             "resume_table",
             "shadow_table",
-            "undo_items",
+            "undo_loads",
             "vacuum_tables",
         ],
         "sensors": ["collect_loads", "orphaned_runs", "replay_after_contract_change", "watch_items"],
@@ -104,22 +106,33 @@ def test_the_code_location_with_its_samples_loads_as_dagster_loads_it() -> None:
     assert {"compact_files_schedule", "compact_logs_schedule"} <= {*names(definitions)["schedules"]}
 
 
-def test_all_jobs_but_the_shops_clock_and_quick_decisions_share_the_places_of_loads_or_of_upkeep() -> None:
+def test_all_jobs_but_the_shops_clock_and_quick_decisions_and_requests_share_the_places_of_upkeep() -> None:
     repository = defs.get_repository_def()
     tags = {name: repository.get_job(name).tags for name in repository.job_names if name != "__ASSET_JOB"}
-    of_loads = {name for name, of in tags.items() if TABLE_TAG in of}
-    assert of_loads == {name for name in tags if name.startswith(("load_", "undo_", "release_", "replay_", "fill_"))}
-    assert "replay_orders" in of_loads and "replay_prices" not in of_loads  # of a database
-    assert {name for name, of in tags.items() if UPKEEP_TAG in of} == tags.keys() - of_loads - {
-        "advance_shop", "pause_table", "resume_table", "accept_rows", "discard_rows"
+    assert tags.keys() - {name for name, of in tags.items() if UPKEEP_TAG in of} == {
+        "advance_shop", "pause_table", "resume_table", "accept_rows", "discard_rows", "undo_loads",
+        "release_partitions", "replay_rows", "fill_columns",
     }  # fmt: skip
-    assert SERIALIZED_TAG in tags["load_customers"] and SERIALIZED_TAG not in tags["load_orders"]
 
 
 def test_a_load_is_followed_by_its_checks_in_the_same_process() -> None:
-    job = incremental_definitions([items_asset()], Settings()).resolve_job_def("load_items")
+    items = items_asset()
+    every = incremental_definitions([items, items_asset(name="others")], Settings())
+    job = every.resolve_implicit_global_asset_job_def().get_subset(asset_selection={items.key})
     assert {node.name for node in job.nodes} == {"items", "items__checks", "items__uniqueness", "items__reconciliation"}
     assert job.executor_def is dg.in_process_executor
+
+
+@pytest.mark.filterwarnings("ignore:Property `ScheduleDefinition.environment_vars`:DeprecationWarning")  # of Dagster
+def test_each_table_adds_neither_a_job_nor_much_to_what_dagsters_processes_pass_to_each_other() -> None:
+    def measured(tables: int) -> tuple[int, int]:
+        assets = [items_asset(name=f"items_{number:02d}") for number in range(tables)]
+        repository = incremental_definitions(assets, Settings()).get_repository_def()
+        return len(repository.job_names), len(serialize_value(RepositorySnap.from_def(repository)))
+
+    (jobs, size), (more_jobs, larger) = measured(2), measured(12)
+    assert more_jobs == jobs < 40
+    assert (larger - size) / 10 < 25_000
 
 
 def test_assets_of_other_kinds_are_taken_as_they_are() -> None:
@@ -233,7 +246,7 @@ def test_all_that_name_the_code_location_name_the_same() -> None:
 def test_the_instance_configuration_is_what_dagster_understands(tmp_path: Path) -> None:
     (tmp_path / "dagster.yaml").write_text((ROOT / ".dagster_home" / "dagster.yaml").read_text())
     with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
-        assert type(instance.run_coordinator).__name__ == "QueuedRunCoordinator"
+        assert isinstance(instance.run_coordinator, TableRunCoordinator)
         queue = instance.get_concurrency_config()
         assert queue.run_queue_config is not None
         assert queue.run_queue_config.max_concurrent_runs == 4

@@ -11,6 +11,7 @@ import dagster as dg
 import pandera.pyspark as pa
 import pyspark.sql.types as T
 import pytest
+from dagster._core.errors import DagsterConfigMappingFunctionError
 from pyspark.sql import DataFrame, SparkSession
 
 from incload_assets.assets import Changes, Files, Merge, Quarantine, Subject, incremental_asset
@@ -20,6 +21,7 @@ from incload_assets.code_location import incremental_definitions
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.erasure.erasure import fingerprints_of
+from incload_assets.platform.dagster_private import BulkActionsFilter, BulkActionStatus
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.settings import Settings
 from incload_assets.platform.spark.resource import SparkResource
@@ -70,8 +72,8 @@ QUIET: dict[str, dict[str, Any]] = {
 NOTICED = {"check_tables": ["quarantine", "schema"]}
 """The checks that do not pass, by job: of the rejected rows, and of the field `channel`, which is not declared."""
 CHANGING = {
-    "accept_rows", "adopt_table", "discard_rows", "erase_subject", "fill_visits", "load_visits",
-    "pause_table", "release_visits", "replay_visits", "resume_table", "undo_visits",
+    "accept_rows", "adopt_table", "discard_rows", "erase_subject", "fill_columns", "pause_table", "release_partitions",
+    "replay_rows", "resume_table", "undo_loads",
 }  # fmt: skip
 """Jobs that change something; the tests below say what."""
 
@@ -87,28 +89,55 @@ class Place:
     lake: Lake
     resources: dict[str, dg.ResourceDefinition]
 
-    def run(self, job: str, partition: str | None = None, **config: Any) -> dg.ExecuteInProcessResult:
-        """One launch of a job of the UI, whose only step may have a configuration; it may fail."""
+    def run(self, job: str, **config: Any) -> dg.ExecuteInProcessResult:
+        """One launch of a job of the UI, which may have a form or a step with a configuration; it may fail."""
         definition = self.definitions.resolve_job_def(job)
+        of_step = {"ops": {definition.nodes[0].name: {"config": config}}} if config else {}
         return definition.execute_in_process(
-            run_config={"ops": {definition.nodes[0].name: {"config": config}}} if config else {},
-            partition_key=partition,
+            run_config=config if definition.config_mapping else of_step,
             instance=self.instance,
             resources=self.resources,
             tags={"user": "ada"},
             raise_on_error=False,
         )
 
-    def does(self, job: str, partition: str | None = None, **config: Any) -> None:
+    def does(self, job: str, **config: Any) -> None:
         """A run of a job that succeeds."""
-        result = self.run(job, partition, **config)
+        result = self.run(job, **config)
         assert result.success, f"{job}: {failure_of(result)}"
 
-    def why(self, job: str, partition: str | None = None, **config: Any) -> str:
+    def why(self, job: str, **config: Any) -> str:
         """Why a run of a job fails."""
-        result = self.run(job, partition, **config)
+        result = self.run(job, **config)
         assert not result.success
         return failure_of(result)
+
+    def refused(self, job: str, **config: Any) -> str:
+        """Why a job is not launched."""
+        with pytest.raises((dg.DagsterInvalidConfigError, DagsterConfigMappingFunctionError)) as refusal:
+            self.run(job, **config)
+        return str(refusal.value.__cause__ or refusal.value)
+
+    def load(self, partition: str, tags: dict[str, str] | None = None) -> str:
+        """A load of a partition as from the table's page; why it fails, empty if it does not."""
+        result = self.definitions.resolve_implicit_global_asset_job_def().execute_in_process(
+            asset_selection=[self.table.key],
+            partition_key=partition,
+            instance=self.instance,
+            resources=self.resources,
+            tags=tags,
+            raise_on_error=False,
+        )
+        return "" if result.success else failure_of(result)
+
+    def requests(self, job: str, *partitions: str, **config: Any) -> None:
+        """A job that asks for a backfill, and the runs of it."""
+        self.does(job, table="visits", partitions=list(partitions), **config)
+        [asked] = self.instance.get_backfills(BulkActionsFilter(statuses=[BulkActionStatus.REQUESTED]))
+        assert asked.asset_backfill_data is not None
+        wanted = asked.asset_backfill_data.target_subset.get_partitions_subset(self.table.key)
+        assert [self.load(key, dict(asked.tags)) for key in wanted.get_partition_keys()] == [""] * len(partitions)
+        self.instance.update_backfill(asked.with_status(BulkActionStatus.COMPLETED_SUCCESS))
 
     def rows(self, *more: str) -> list[tuple[Any, ...]]:
         """The rows of the table."""
@@ -176,7 +205,7 @@ def loaded(root: Path, spark: Settings) -> Iterator[Place]:
         place = location(root, spark, instance)
         for day, records in CONTENT.items():
             place.deliver(day, records)
-            place.does("load_visits", day)
+            assert place.load(day) == ""
         yield place
 
 
@@ -210,19 +239,19 @@ def test_jobs_that_only_look_or_tidy_find_nothing_wrong_and_leave_rows_and_statu
 
 
 def test_a_window_is_undone_released_and_loaded_by_their_jobs(healthy: Place) -> None:
-    healthy.does("undo_visits", THREE)
+    healthy.requests("undo_loads", THREE)
     assert (healthy.rows(), healthy.statuses()[THREE]) == ([*HEALTHY[:2], ("c", "carl", 30)], "held")
-    assert "held" in healthy.why("load_visits", THREE)
-    healthy.does("release_visits", THREE)
+    assert "held" in healthy.load(THREE)
+    healthy.requests("release_partitions", THREE)
     assert (healthy.rows(), healthy.statuses()) == (HEALTHY, LOADED)
     assert healthy.done()[-2:] == [("undo", [THREE]), ("release", [THREE])]
 
 
 def test_a_paused_table_is_not_loaded_until_it_is_resumed_by_their_jobs(healthy: Place) -> None:
     healthy.does("pause_table", table="visits", until="2h", because="migrating")
-    assert "paused" in healthy.why("load_visits", TWO)
+    assert "paused" in healthy.load(TWO)
     healthy.does("resume_table", table="visits", because="migrated")
-    healthy.does("load_visits", TWO)
+    assert healthy.load(TWO) == ""
 
 
 def test_rejected_rows_are_decided_about_columns_filled_and_a_person_erased_by_their_jobs(
@@ -231,21 +260,19 @@ def test_rejected_rows_are_decided_about_columns_filled_and_a_person_erased_by_t
     about = {"table": "visits", "because": "the price is right"}
     for day in (ONE, TWO):
         healthy.does("accept_rows", partitions=[day], **about)
-    for day in (ONE, TWO):
-        healthy.does("replay_visits", day)
+    healthy.requests("replay_rows", ONE, TWO)
     assert healthy.rows() == sorted([*HEALTHY, ("bad", "bert", -1), ("worse", "carl", -2)])
     [_, number] = [entry.number for entry in chain_of(healthy.lake).entries if entry.action == "accept"]
     healthy.does("accept_rows", undo=number, **about)
-    healthy.does("replay_visits", TWO)
+    healthy.requests("replay_rows", TWO)
     assert healthy.rows() == sorted([*HEALTHY, ("bad", "bert", -1)])
-    assert "confirm" in healthy.why("discard_rows", partitions=[TWO], **about)
+    assert "confirm" in healthy.refused("discard_rows", partitions=[TWO], **about)
     healthy.does("discard_rows", partitions=[TWO], confirm="visits", **about)
     [discarded] = discarded_rows(healthy.lake, healthy.table).values()
     assert discarded.window == TWO
 
     later = location(healthy.root, spark_settings, healthy.instance, VisitByChannel)
-    for day in (ONE, TWO):
-        later.does("fill_visits", day)
+    later.requests("fill_columns", ONE, TWO)
     assert later.rows("channel") == [
         ("a", "bert", 11, "phone"), ("b", PERSON, 20, "web"), ("bad", "bert", -1, None), ("d", "dora", 40, None),
     ]  # fmt: skip
@@ -261,7 +288,7 @@ def test_rejected_rows_are_decided_about_columns_filled_and_a_person_erased_by_t
     later.does("shadow_table", table="visits", drop=True)  # an erasure refuses a table with a copy of its rows
     later.does("erase_subject", because="asked for", confirm=person["fingerprints"][0], **person)
     assert later.rows() == [("a", "bert", 11), ("bad", "bert", -1), ("d", "dora", 40)]
-    later.does("load_visits", ONE)
+    assert later.load(ONE) == ""
     assert later.rows() == [("a", "bert", 11), ("bad", "bert", -1), ("d", "dora", 40)]
     assert ("erase", []) in later.done()
 
@@ -275,24 +302,36 @@ def test_a_table_that_others_made_is_adopted_by_its_job_and_then_loaded(
         theirs = spark.createDataFrame([("a", "bert", 1, 1), ("z", "zoe", 9, 1)], kinds)
         theirs.write.format("delta").save(place.lake.table_uri(place.table.key.path))
         place.deliver(ONE, CONTENT[ONE])
-        assert "incload adopt visits" in place.why("load_visits", ONE)
+        assert "incload adopt visits" in place.load(ONE)
         place.does("adopt_table", table="visits", dry_run=True)
-        assert "incload adopt visits" in place.why("load_visits", ONE)
+        assert "incload adopt visits" in place.load(ONE)
         place.does("adopt_table", table="visits", because="it is ours now")
-        place.does("load_visits", ONE)
+        assert place.load(ONE) == ""
         assert place.rows() == [("a", "bert", 10), ("b", PERSON, 20), ("z", "zoe", 9)]
         place.does("doctor")
         place.does("check_reconciliation")
         place.does("shadow_table", table="visits")
 
 
-def test_a_job_about_a_table_that_is_not_there_names_those_that_are(tmp_path: Path) -> None:
-    configured = {
+def test_a_wrong_table_or_partition_is_refused_before_there_is_a_run(tmp_path: Path) -> None:
+    configured: dict[str, dict[str, Any]] = {
         "accept_rows": {"because": "why"}, "adopt_table": {}, "discard_rows": {"because": "why"}, "plan_loads": {},
-        "pause_table": {"because": "why", "until": "2h"}, "resume_table": {},
-        "shadow_table": {},
+        "pause_table": {"because": "why", "until": "2h"}, "resume_table": {}, "shadow_table": {},
+        **{job: {"partitions": [ONE]} for job in ("undo_loads", "release_partitions", "replay_rows", "fill_columns")},
     }  # fmt: skip
     with dg.DagsterInstance.ephemeral() as instance:
         place = location(tmp_path, Settings(), instance)
         for job, more in configured.items():
-            assert place.why(job, table="visit", **more) == "visit: not among the tables (visits)", job
+            assert "Value at path root:table not in enum type tables got visit" in place.refused(
+                job, **more, table="visit"
+            ), job
+        for job in ("doctor", "rebuild_checkpoints", "compact_files"):
+            assert "not in enum type tables got visit" in place.refused(job, tables=["visit"]), job
+        for job in ("undo_loads", "release_partitions", "replay_rows", "fill_columns", "plan_loads", "accept_rows"):
+            unknown = configured[job] | {"table": "visits", "partitions": [ONE, "2025-12-31"]}
+            assert place.refused(job, **unknown) == (
+                "visits has no partition '2025-12-31'. Rule: its partitions go from 2026-01-01 to 2026-01-03. "
+                "Remedy: name one of these, or a range of them."
+            ), job
+        assert "names no partition" in place.refused("undo_loads", table="visits", partitions=[])
+        assert instance.get_runs() == []

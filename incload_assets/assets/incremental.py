@@ -31,6 +31,8 @@ from incload_assets.declaration.write import Write
 from incload_assets.load.range_fences import WINDOWS_AT_ONCE
 from incload_assets.platform.page_addresses import address_of
 from incload_assets.platform.settings import current_settings
+from incload_assets.progress.request import request_of
+from incload_assets.progress.run_tags import PRIORITY_TAG, RUN_TAGS
 from incload_assets.writes.merge import Merge
 
 
@@ -219,5 +221,8 @@ def _shown(table: Table) -> dict[str, Any]:
         "write": type(table.write).__name__,
         "partition_by": table.write.partition_by or "none (state table)",
         **({"buckets": table.write.buckets} if table.write.buckets else {}),
+        RUN_TAGS: dg.MetadataValue.json(
+            request_of(table).as_tags() | ({PRIORITY_TAG: "1"} if table.urgent else {}),
+        ),
         **({"dashboard": dg.MetadataValue.url(address_of(table.name, dashboard))} if dashboard else {}),
     }

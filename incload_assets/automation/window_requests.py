@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import dagster as dg
 
@@ -17,9 +17,6 @@ from incload_assets.platform.lake import Lake
 from incload_assets.progress.progress import SourceState, WindowProgress, progress_from, source_state
 from incload_assets.progress.request import Request, request_of
 from incload_assets.progress.run_tags import PRIORITY_TAG
-
-URGENT = timedelta(minutes=15)
-"""A table that may be no later than this is loaded before others that wait for a slot; its backlog is not."""
 
 
 def look(
@@ -94,7 +91,7 @@ def _request(instance: dg.DagsterInstance, table: Table, asks: Sequence[Ask]) ->
     )
     tags = request_of(table, request).as_tags()
     partition = first.partition if first is last else None
-    if partition is not None and table.freshness is not None and table.freshness.within <= URGENT:
+    if partition is not None and table.urgent:
         tags[PRIORITY_TAG] = "1"
     key = _run_key(instance, table, asks)
     return dg.RunRequest(run_key=key, asset_selection=[table.key], partition_key=partition, tags=tags)

@@ -29,6 +29,8 @@ INTERVAL = timedelta(seconds=15)
 """How often a source is read, by default."""
 FRESHNESS = timedelta(minutes=5)
 """The objective of freshness of a table that declares none."""
+URGENT = timedelta(minutes=15)
+"""A table that may be no later than this is loaded before others that wait for a slot; its backlog is not."""
 
 _OPEN = "a positive length of time, for which rejected rows may stay open"
 _PAUSE = "a length of time, one second or more, as the sensor looks once a second at most"
@@ -103,7 +105,7 @@ class Declaration:
 
     @property
     def identifier(self) -> str:
-        """The name in the names of jobs and sensors: the asset key with its parts joined by ``__``."""
+        """The name in the name of the sensor: the asset key with its parts joined by ``__``."""
         return "__".join(self.key.path)
 
 
@@ -151,6 +153,11 @@ class Table(Declaration):
     def due_after(self) -> timedelta:
         """The time from the end of a window until the window is due: the declared freshness, else the objective's."""
         return self.freshness.within if self.freshness else self.promised
+
+    @property
+    def urgent(self) -> bool:
+        """True if loads of the table go before others that wait for a slot."""
+        return self.freshness is not None and self.freshness.within <= URGENT
 
     @property
     def promised(self) -> timedelta:

@@ -1,11 +1,15 @@
 """Names of Dagster that have no public one, in one place. What imports slowly is imported where it is used."""
 
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
+from dagster import AssetKey, DagsterInstance
 from dagster._check import CheckError as CheckError
 from dagster._core.code_pointer import CodePointer as CodePointer
 from dagster._core.code_pointer import ModuleCodePointer as ModuleCodePointer
+from dagster._core.definitions.assets.graph.asset_graph_subset import AssetGraphSubset
+from dagster._core.definitions.partitions.subset import PartitionsSubset
 from dagster._core.definitions.reconstruct import ReconstructableRepository as ReconstructableRepository
 from dagster._core.definitions.run_request import InstigatorType as InstigatorType
 from dagster._core.definitions.unresolved_asset_job_definition import (
@@ -16,6 +20,7 @@ from dagster._core.events import StepMaterializationData as StepMaterializationD
 from dagster._core.events.log import EventLogEntry as EventLogEntry
 from dagster._core.execution.backfill import BulkActionsFilter as BulkActionsFilter
 from dagster._core.execution.backfill import BulkActionStatus as BulkActionStatus
+from dagster._core.execution.backfill import PartitionBackfill as PartitionBackfill
 from dagster._core.instance.utils import RUNLESS_JOB_NAME as RUNLESS_JOB_NAME
 from dagster._core.instance.utils import RUNLESS_RUN_ID as RUNLESS_RUN_ID
 from dagster._core.launcher import CheckRunHealthResult as CheckRunHealthResult
@@ -38,9 +43,11 @@ from dagster._core.storage.tags import RUN_KEY_TAG as RUN_KEY_TAG
 from dagster._core.storage.tags import SCHEDULE_NAME_TAG as SCHEDULE_NAME_TAG
 from dagster._core.storage.tags import SENSOR_NAME_TAG as SENSOR_NAME_TAG
 from dagster._core.storage.tags import USER_TAG as USER_TAG
+from dagster._core.utils import make_new_backfill_id
 from dagster._grpc.types import ExecuteRunArgs as ExecuteRunArgs
 from dagster._serdes import deserialize_value as deserialize_value
 from dagster._serdes import serialize_value as serialize_value
+from dagster._time import get_current_timestamp
 from dagster._utils import get_run_crash_explanation as get_run_crash_explanation
 from dagster._utils.interrupts import check_captured_interrupt as check_captured_interrupt
 
@@ -67,3 +74,27 @@ def is_sqlite_event_log(storage: Any) -> bool:
     from dagster._core.storage.event_log.sqlite import SqliteEventLogStorage  # as above
 
     return isinstance(storage, SqliteEventLogStorage)
+
+
+def add_backfill(
+    instance: DagsterInstance,
+    key: AssetKey,
+    partitions: PartitionsSubset,
+    *,
+    tags: Mapping[str, str],
+    title: str,
+    description: str,
+) -> str:
+    """Asks for a backfill of partitions of an asset, as its page does; returns the id of the backfill."""
+    backfill = PartitionBackfill.from_asset_graph_subset(
+        backfill_id=make_new_backfill_id(),
+        backfill_timestamp=get_current_timestamp(),
+        tags=tags,
+        dynamic_partitions_store=instance,
+        asset_graph_subset=AssetGraphSubset(partitions_subsets_by_asset_key={key: partitions}),
+        title=title,
+        description=description,
+        run_config=None,
+    )
+    instance.add_backfill(backfill)
+    return backfill.backfill_id

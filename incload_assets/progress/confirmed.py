@@ -1,8 +1,7 @@
-"""The configuration of a job by hand: it names tables that exist, and confirms once more what is removed for good."""
+"""The confirmation of a job by hand that removes something for good."""
 
 import json
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import dagster as dg
 from pydantic import Field
@@ -10,7 +9,6 @@ from pydantic import Field
 from incload_assets.platform.dagster_private import SCHEDULE_NAME_TAG
 from incload_assets.platform.errors import IncrementalLoadError
 
-T = TypeVar("T")
 RULE = "what cannot be taken back is confirmed by a person first; nothing was changed"
 
 
@@ -27,14 +25,6 @@ def expect_confirmed(job: str, confirm: str, wanted: str, gone: str) -> None:
             rule=RULE,
             remedy=f"if that is meant, write confirm: {json.dumps(wanted)} in its configuration",
         )
-
-
-def named(known: Mapping[str, T], *names: str, whose: str = "tables") -> list[T]:
-    """The tables that a job's configuration names; an unknown name raises a dagster.Failure that names the others."""
-    if unknown := sorted({*names} - known.keys()):
-        others = ", ".join(sorted(known))
-        raise dg.Failure(f"{', '.join(unknown)}: not among the {whose} ({others})", allow_retries=False)
-    return [known[name] for name in names]
 
 
 def is_by_hand(run: dg.DagsterRun) -> bool:

@@ -137,5 +137,5 @@ A_LOAD = Request()
 
 
 def request_of(table: Table, request: Request = A_LOAD) -> Request:
-    """A request of runs of a table's own jobs."""
+    """A request to runs of a table, for the queue's limits, too."""
     return replace(request, table=table.name, serialized=table.write.serialized)

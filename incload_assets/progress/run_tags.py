@@ -6,7 +6,7 @@ import dagster as dg
 
 PARTITION_TAG = "dagster/partition"
 RANGE_START_TAG, RANGE_END_TAG = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
-PRIORITY_TAG = "dagster/priority"
+PRIORITY_TAG, MAX_RETRIES_TAG = "dagster/priority", "dagster/max_retries"
 
 TABLE_TAG = "incload/table"
 REQUESTED_PARTITION_TAG = "incload/partition"
@@ -31,6 +31,9 @@ FILL_TAG = "incload/fill"
 """The tag of a run that fills columns of its partitions from the log, not from their source; its value is why."""
 BECAUSE_TAG = "incload/because"
 """The tag with the reason of an undo or a release."""
+
+RUN_TAGS = "incload/run_tags"
+"""The metadata of a table's asset with the tags that the run coordinator gives its runs."""
 
 LOADS_NOTHING = {"incload/loads": "nothing"}
 """The tags of a run that materializes no table."""

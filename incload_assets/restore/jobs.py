@@ -8,12 +8,12 @@ from pydantic import Field
 from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.table import Table
 from incload_assets.load.faults import Faults, expect_readable
-from incload_assets.maintenance.jobs import Chosen
+from incload_assets.maintenance.jobs import Chosen, form_of
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.settings import Settings
 from incload_assets.progress.audit import AuditEntry, actor_of, record
 from incload_assets.progress.backup import back_up, is_sqlite
-from incload_assets.progress.confirmed import is_by_hand, named
+from incload_assets.progress.confirmed import is_by_hand
 from incload_assets.progress.run_tags import UPKEEP
 from incload_assets.restore.rebuild import rebuild
 
@@ -58,10 +58,9 @@ def rebuild_job(tables: Iterable[Table]) -> dg.JobDefinition:
     """The job ``rebuild_checkpoints``; what it does is described in :mod:`incload_assets.restore.rebuild`."""
     by_name = {table.name: table for table in tables}
 
-    @dg.op(required_resource_keys={"spark", "lake"})
-    def rebuild_each(context: dg.OpExecutionContext, config: RebuildConfig) -> None:
-        named(by_name, *config.tables)
-        lake = context.resources.lake
+    @dg.op(config_schema=form_of(RebuildConfig, by_name), required_resource_keys={"spark", "lake"})
+    def rebuild_each(context: dg.OpExecutionContext) -> None:
+        config, lake = RebuildConfig(**context.op_config), context.resources.lake
         faults = Faults(lake, context.log.error)
 
         def rebuild_one(name: str, table: Table) -> None:

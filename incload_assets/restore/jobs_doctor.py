@@ -7,10 +7,9 @@ from pydantic import Field
 
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
-from incload_assets.maintenance.jobs import Chosen, OneTable, table_job
+from incload_assets.maintenance.jobs import Chosen, OneTable, form_of, table_job
 from incload_assets.platform.wording import several
 from incload_assets.progress.audit import actor_of
-from incload_assets.progress.confirmed import named
 from incload_assets.progress.pause import parse_until, pause, resume
 from incload_assets.progress.run_tags import LOADS_NOTHING, UPKEEP
 from incload_assets.restore.doctor import examine
@@ -46,14 +45,14 @@ def resume_job(context: dg.OpExecutionContext, table: Table, config: ResumeConfi
     context.log.info(f"{table.name} is loaded again; it was {ended}")
 
 
-def care_jobs(tables: Iterable[Table]) -> list[dg.JobDefinition]:
-    """The jobs ``doctor``, ``pause_table`` and ``resume_table``, over all incremental tables."""
+def doctor_job(tables: Iterable[Table]) -> dg.JobDefinition:
+    """The job ``doctor``, over all incremental tables."""
     by_name = {table.name: table for table in tables}
 
-    @dg.op(required_resource_keys={"lake"})
-    def examine_each(context: dg.OpExecutionContext, config: Chosen) -> None:
+    @dg.op(config_schema=form_of(Chosen, by_name), required_resource_keys={"lake"})
+    def examine_each(context: dg.OpExecutionContext) -> None:
         instance, lake, at = context.instance, context.resources.lake, now()
-        chosen = named(by_name, *(config.tables or sorted(by_name)))
+        chosen = [by_name[name] for name in context.op_config["tables"] or sorted(by_name)]
         found = examine(instance, chosen, lake, at)
         for one in found:
             where = " ".join(filter(None, [one.table, ", ".join(one.partitions)]))
@@ -66,4 +65,4 @@ def care_jobs(tables: Iterable[Table]) -> list[dg.JobDefinition]:
     def doctor() -> None:
         examine_each()
 
-    return [doctor, pause_job(by_name.values()), resume_job(by_name.values())]
+    return doctor

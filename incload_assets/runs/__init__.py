@@ -1,8 +1,9 @@
-"""The launch of Dagster's runs as forks of a warm process.
+"""The queue of Dagster's runs, and their launch as forks of a warm process.
 
 Only the processes that fork runs import the tables and Spark, so that Dagster's own processes need not wait for them.
 """
 
+from incload_assets.runs.run_coordinator import TableRunCoordinator
 from incload_assets.runs.warm_launcher import WarmRunLauncher
 
-__all__ = ["WarmRunLauncher"]
+__all__ = ["TableRunCoordinator", "WarmRunLauncher"]

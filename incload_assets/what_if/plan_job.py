@@ -6,17 +6,17 @@ import dagster as dg
 from pydantic import Field
 
 from incload_assets.declaration.table import Table
-from incload_assets.maintenance.jobs import OneTable, table_job
+from incload_assets.maintenance.jobs import PARTITIONS, SomePartitions, table_job
 from incload_assets.platform.wording import several
 from incload_assets.what_if.plan_text import ALONE, counts_of, notes_of, pace_of
 from incload_assets.what_if.planned import STOPS
 from incload_assets.what_if.planning import pending_untouched, plan_loads
 
 
-class PlanConfig(OneTable):
+class PlanConfig(SomePartitions):
     """The loads to plan."""
 
-    partitions: list[str] = Field(default=[], description="Partition keys; empty: all that are missing or drifted.")
+    partitions: list[str] = Field(default=[], description=f"{PARTITIONS}; empty: all that are missing or drifted.")
 
 
 def plan_job(tables: Iterable[Table]) -> dg.JobDefinition:
@@ -27,7 +27,7 @@ def plan_job(tables: Iterable[Table]) -> dg.JobDefinition:
     def plan(context: dg.OpExecutionContext, table: Table, config: PlanConfig) -> None:
         """Shows what loads of partitions would change, and commits nothing."""
         lake, instance = context.resources.lake, context.instance
-        keys = config.partitions or pending_untouched(instance, table, lake)
+        keys = config.keys(table) or pending_untouched(instance, table, lake)
         with context.resources.spark.session(table.name) as spark:
             made = plan_loads(spark, instance, table, lake, keys, tables=every)
         context.log.info(f"{table.name}: {several(len(keys), 'partition')}, {ALONE}; nothing was written")

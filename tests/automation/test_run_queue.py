@@ -1,30 +1,25 @@
 """Which runs the queue launches beside which, by the project's own ``dagster.yaml``: real processes, a real queue."""
 
-import os
-import shutil
-import signal
+import subprocess
+import sys
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
 
 import dagster as dg
 import pytest
-from dagster._cli.job import _create_run
-from dagster._core.workspace.context import WorkspaceProcessContext
-from dagster._core.workspace.load_target import PythonFileTarget
-from dagster._daemon.run_coordinator.queued_run_coordinator_daemon import QueuedRunCoordinatorDaemon
 
-from incload_assets.platform.settings import Settings
-from incload_assets.progress.run_tags import PROCESS_TAG, own_tag
-from incload_assets.runs.warm_servers import stop_warm_servers
-from tests.support.project_copy import PROJECT
+from incload_assets.progress.run_tags import RANGE_END_TAG, RANGE_START_TAG
+from tests.support.run_queue import Queue, queue_of
 
 JOBS = """
 import time
+from datetime import timedelta
 import dagster as dg
+from incload_assets.assets import Freshness
+from incload_assets.code_location import incremental_definitions
+from incload_assets.platform.settings import Settings
 from incload_assets.progress.run_tags import REQUESTED_PARTITIONS_TAG, SERIALIZED_TAG, TABLE_TAG, UPKEEP
 from incload_assets.shop.definitions import advance_shop
+from tests.support.workshop import items_asset
 
 @dg.op
 def slow():
@@ -37,77 +32,32 @@ def job_of(name, **tags):
     return made
 
 load = {TABLE_TAG: "orders"}
-defs = dg.Definitions(
-    jobs=[
-        job_of("state", **{TABLE_TAG: "customers", SERIALIZED_TAG: "customers"}),
-        job_of("load", **load),
-        job_of("backlog", **load, **{REQUESTED_PARTITIONS_TAG: "2026-01-01...2026-01-05"}),
-        job_of("upkeep", **UPKEEP),
-        job_of("clock", **advance_shop.tags),
-    ],
-)
+tables = [items_asset(freshness=Freshness(within=timedelta(minutes=10))), items_asset(name="others")]
+other_jobs = [
+    dg.define_asset_job("nightly", dg.AssetSelection.assets("items")),
+    job_of("state", **{TABLE_TAG: "customers", SERIALIZED_TAG: "customers"}),
+    job_of("load", **load),
+    job_of("backlog", **load, **{REQUESTED_PARTITIONS_TAG: "2026-01-01...2026-01-05"}),
+    job_of("upkeep", **UPKEEP),
+    job_of("clock", **advance_shop.tags),
+]
+defs = dg.Definitions.merge(incremental_definitions(tables, Settings()), dg.Definitions(jobs=other_jobs))
 """
-UNDER_WAY = (dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED)
 
 
-@dataclass
-class Queue:
-    """The queue of a code location.
-
-    Args:
-        process: Dagster's, with the code server.
-        daemon: Dagster's, which launches what is queued.
-    """
-
-    process: WorkspaceProcessContext
-    daemon: QueuedRunCoordinatorDaemon
-
-    @property
-    def instance(self) -> dg.DagsterInstance:
-        return self.process.instance
-
-    def submit(self, *jobs: str) -> None:
-        """Queue a run of each of the jobs, in this order."""
-        workspace = self.process.create_request_context()
-        location = workspace.code_locations[0]
-        [repository] = location.get_repositories().values()
-        for name in jobs:
-            job = repository.get_full_job(name)
-            run = _create_run(self.instance, location, repository, job, {}, None, None, None)
-            self.instance.submit_run(run.run_id, workspace)
-
-    def launched(self) -> list[str]:
-        """The jobs of the runs that are under way once the queue has been gone through, in the order of submission."""
-        list(self.daemon.run_iteration(self.process))
-        runs = self.instance.get_runs(ascending=True)
-        return [run.job_name for run in runs if run.status in UNDER_WAY]
-
-    def kill_all(self) -> None:
-        """Kill the process of every run."""
-        marks = [own_tag(run, PROCESS_TAG) for run in self.instance.get_runs(dg.RunsFilter(statuses=list(UNDER_WAY)))]
-        for mark in filter(None, marks):
-            with suppress(ProcessLookupError):
-                os.kill(int(mark.rsplit(":", 2)[1]), signal.SIGKILL)
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Queue]:
+    folder = tmp_path_factory.mktemp("queue")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("INCLOAD_HOME", str(folder / "home"))
+        with queue_of(folder, JOBS) as place:
+            yield place
 
 
 @pytest.fixture
-def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Queue]:
-    monkeypatch.setenv("INCLOAD_HOME", str(tmp_path / "home"))
-    (tmp_path / "jobs.py").write_text(JOBS)
-    (tmp_path / "dagster").mkdir()
-    shutil.copy(PROJECT / ".dagster_home" / "dagster.yaml", tmp_path / "dagster")
-    with (tmp_path / "dagster" / "dagster.yaml").open("a") as config:
-        config.write("\ncode_servers: {wait_for_local_processes_on_shutdown: true}\n")
-    target = PythonFileTarget(str(tmp_path / "jobs.py"), None, str(PROJECT), "jobs")
-    with (
-        dg.DagsterInstance.from_config(str(tmp_path / "dagster")) as instance,
-        WorkspaceProcessContext(instance, target) as process,
-        QueuedRunCoordinatorDaemon(interval_seconds=1) as daemon,
-    ):
-        queue = Queue(process, daemon)
-        yield queue
-        queue.kill_all()
-    stop_warm_servers(Settings())
+def queue(place: Queue) -> Iterator[Queue]:
+    yield place
+    place.clear()
 
 
 def test_the_shops_clock_does_not_wait_behind_loads_nor_loads_and_upkeep_for_each_other(queue: Queue) -> None:
@@ -124,3 +74,41 @@ def test_a_backlog_leaves_a_place_to_other_loads(queue: Queue) -> None:
 def test_a_load_that_has_to_wait_for_another_of_its_table_takes_no_place(queue: Queue) -> None:
     queue.submit("state", "state", "load")
     assert queue.launched() == ["state", "load"]
+
+
+def test_whoever_starts_a_run_of_a_table_it_has_the_tags_of_its_limits_and_an_urgent_one_goes_first(
+    queue: Queue,
+) -> None:
+    def tags(run_id: str) -> dict[str, str]:
+        return queue.tags(run_id, "dagster/priority")
+
+    one = {"dagster/partition": "2026-01-03"}
+    several = {RANGE_START_TAG: "2026-01-03", RANGE_END_TAG: "2026-01-05"}
+    items = {"incload/table": "items", "incload/serialized": "items"}
+    page = queue.launch("__ASSET_JOB", assets=["items"], tags=one)
+    assert tags(page) == {**items, "dagster/priority": "1"}
+    assert tags(queue.launch("__ASSET_JOB", assets=["items"], tags=several)) == {
+        **items, "incload/partitions": "2026-01-03...2026-01-05",
+    }  # fmt: skip
+    assert tags(queue.launch("__ASSET_JOB", assets=["items"], tags=one | {"dagster/backfill": "b"})) == items
+    assert tags(queue.launch("__ASSET_JOB", assets=["items", "others"], tags=one))["incload/table"] == "items, others"
+    assert tags(queue.launch("__ASSET_JOB", assets=["others"], tags=one | {"incload/table": "mine"})) == {
+        "incload/table": "mine", "incload/serialized": "others",
+    }  # fmt: skip
+    assert tags(queue.launch("__ASSET_JOB", assets=[], checks={"items": "gaps"})) == {}
+    queue.submit("nightly", tags=one)
+    assert tags(queue.instance.get_runs(limit=1)[0].run_id) == {**items, "dagster/priority": "1"}
+
+
+def test_a_run_whose_assets_cannot_be_looked_up_is_queued_as_it_is(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("incload_assets.runs.run_coordinator.RUN_TAGS", ["not a name"])
+    run_id = queue.launch("__ASSET_JOB", assets=["items"], tags={"dagster/partition": "2026-01-03"})
+    [run] = queue.instance.get_runs()
+    assert (run.run_id, run.status, queue.tags(run_id)) == (run_id, dg.DagsterRunStatus.QUEUED, {})
+
+
+def test_dagsters_own_processes_need_not_load_spark_to_queue_and_launch_runs() -> None:
+    code = "import sys, incload_assets.runs; print({'pyspark', 'pandera', 'deltalake'} & sys.modules.keys())"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"

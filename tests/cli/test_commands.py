@@ -17,7 +17,7 @@ import pytest
 from incload_assets.platform.local_servers.locks import is_held
 from incload_assets.platform.samples.postgres import PostgresFiles
 from incload_assets.progress.process import process_tags
-from incload_assets.progress.run_tags import RANGE_END_TAG, RANGE_START_TAG
+from incload_assets.progress.run_tags import RANGE_END_TAG, RANGE_START_TAG, TABLE_TAG
 from tests.servers.postgres import sample_database_ends
 from tests.support.project_copy import Clone, readme_files, without_java, without_times
 
@@ -72,7 +72,7 @@ def test_a_partition_that_fails_does_not_stop_the_others(clone: Clone, instance:
     assert done.returncode == 1
     [run] = instance.get_runs()
     bounds = [run.tags[tag] for tag in (RANGE_START_TAG, RANGE_END_TAG)]
-    assert (run.job_name, *bounds, run.status.value) == ("load_payments", "2026-01-01", "2026-01-03", "FAILURE")
+    assert (run.tags[TABLE_TAG], *bounds, run.status.value) == ("payments", "2026-01-01", "2026-01-03", "FAILURE")
     status = clone.status("payments", **PLAIN)
     assert {name: status[name] for name in ("loaded", "failed", "causes", "rows")} == {
         "loaded": ["2026-01-01", "2026-01-03"],
@@ -214,7 +214,7 @@ def test_a_load_that_waits_for_its_table_says_who_has_it_and_ends_when_told_to(
         instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
     who = f"run {run.run_id[:8]} of 2026-01-02 in process {os.getpid()} on {socket.gethostname()}"
     assert told.startswith(f"payments 2026-01-01: waiting for pool {POOL}, which is held by {who} since ")
-    [ended] = instance.get_runs(dg.RunsFilter(job_name="load_payments"), limit=1)
+    [ended] = instance.get_runs(dg.RunsFilter(tags={TABLE_TAG: "payments"}), limit=1)
     assert ended.status is dg.DagsterRunStatus.FAILURE
     assert instance.event_log_storage.get_concurrency_info(POOL).pending_steps == []
 

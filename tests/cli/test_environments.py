@@ -19,6 +19,7 @@ import pyspark.sql.types as T
 from pyspark.sql import functions as F
 
 from incload_assets.assets import Changes, Files, Merge, Overwrite, Upstream, derived_asset, incremental_asset
+from incload_assets.progress.run_tags import TABLE_TAG
 
 DAYS = dg.DailyPartitionsDefinition("2026-01-01", end_date="2026-01-03")
 
@@ -108,7 +109,7 @@ def test_two_environments_load_one_file_at_once_and_neither_writes_to_the_others
         assert rows(lake, "sales", "id", "amount") == ROWS
         with dg.DagsterInstance.from_config(str(clone.root / ".dagster_home" / name)) as instance:
             [run] = instance.get_runs()
-            assert (run.job_name, run.is_success) == ("load_sales", True)
+            assert (run.tags["incload/table"], run.is_success) == ("sales", True)
             assert type(instance.run_launcher).__name__ == "WarmRunLauncher"  # as the project configures it
     assert not (clone.root / ".incload" / "lake").exists()
     assert not (clone.root / ".dagster_home" / "history").exists()

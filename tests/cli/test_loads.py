@@ -14,7 +14,6 @@ from incload_assets.checks import checks_for
 from incload_assets.cli.support import screen
 from incload_assets.cli.support.loads import Loads
 from incload_assets.cli.support.project import Project
-from incload_assets.code_location import load_job_name
 from incload_assets.platform.settings import Settings
 from incload_assets.progress.run_tags import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
 from tests.support.guest_table import DAYS, Guest, House, guest, house, key
@@ -32,8 +31,7 @@ def h(tmp_path: Path, spark_settings: Settings, monkeypatch: pytest.MonkeyPatch)
 
 def loads(h: House, *partitions: str) -> tuple[Loads, list[str]]:
     """Load partitions as the command does, and the lines that it prints."""
-    job = dg.define_asset_job(load_job_name(h.table), selection=dg.AssetSelection.assets(h.table.key))
-    definitions = dg.Definitions([h.asset], jobs=[job], asset_checks=checks_for(h.table), resources=h.resources)
+    definitions = dg.Definitions([h.asset], asset_checks=checks_for(h.table), resources=h.resources)
     printed = io.StringIO()
     console = Console(file=printed, width=1000)
     with screen.progress_bar(console) as progress:

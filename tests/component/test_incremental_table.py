@@ -189,7 +189,7 @@ def test_a_project_loads_its_files_of_yaml_and_makes_what_they_share(location: P
     assert table.source == Files("{landing}/payments/{window:%Y-%m-%d}.csv")
     repository = found.get_repository_def()
     assert {"watch_payments", "orphaned_runs"} <= {sensor.name for sensor in repository.sensor_defs}
-    assert repository.has_job("load_payments")
+    assert repository.has_job("undo_loads")
 
 
 def test_a_location_that_makes_nothing_of_what_tables_share_is_refused_with_the_line_to_write(location: Path) -> None:

@@ -35,7 +35,7 @@ from pyspark.sql import DataFrame
 from incload_assets.assets.incremental import incremental_asset, table_of
 from incload_assets.automation.orphans import fail_orphans
 from incload_assets.change_log.context import LoadContext
-from incload_assets.code_location import incremental_definitions, load_job_name
+from incload_assets.code_location import incremental_definitions
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.slo import Slo
 from incload_assets.declaration.table import Freshness, Quarantine, Table
@@ -159,8 +159,11 @@ class Scratch:
 
     def run(self, **how: Any) -> bool:
         """Runs the job that loads the table; true if it succeeded."""
-        job = self.definitions.resolve_job_def(load_job_name(self.table))
-        return job.execute_in_process(instance=self.instance, raise_on_error=False, **how).success
+        job = self.definitions.resolve_implicit_global_asset_job_def()
+        done = job.execute_in_process(
+            asset_selection=[self.table.key], instance=self.instance, raise_on_error=False, **how
+        )
+        return done.success
 
     def start(self, window: str) -> "subprocess.Popen[str]":
         """A process that has begun to load a window."""

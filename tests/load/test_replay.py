@@ -20,7 +20,7 @@ from incload_assets.platform.errors import IncrementalLoadError, SourceUnreadabl
 from incload_assets.platform.settings import Settings
 from incload_assets.progress.audit import audit_uri
 from incload_assets.progress.run_tags import REPLAY_TAG
-from incload_assets.quarantine.replay_jobs import replay_requests
+from incload_assets.quarantine.replay_sensor import replay_requests
 from incload_assets.sources.debezium.debezium import Debezium
 from incload_assets.sources.files.files import Files
 from incload_assets.sources.kafka.kafka import Kafka
@@ -277,7 +277,7 @@ def test_a_run_with_the_tag_of_a_replay_checkpoints_its_partition_and_is_audited
         instance = h.instance
         with house(tmp_path, spark_settings, code_version="2", instance=instance) as changed:
             first, again = (list(replay_requests(changed.table, changed.lake)) for _ in range(2))
-            assert [(one.partition_key, one.job_name) for one in first] == [(key(1), "replay_guests")]
+            assert [(one.partition_key, one.asset_selection) for one in first] == [(key(1), [h.table.key])]
             assert [one.run_key for one in first] == [one.run_key for one in again]
             assert changed.run(changed.loads, partition=key(1), tags=first[0].tags).success
             assert [one.run_key for one in replay_requests(changed.table, changed.lake)] == [first[0].run_key]

@@ -23,7 +23,7 @@ from incload_assets.platform.errors import IncrementalLoadError, SourceUnreadabl
 from incload_assets.platform.settings import Settings
 from incload_assets.quarantine.decide import decide_where, take_back
 from incload_assets.quarantine.quarantine import quarantine_of
-from incload_assets.quarantine.replay_jobs import replay_requests
+from incload_assets.quarantine.replay_sensor import replay_requests
 from incload_assets.sources.files.files import Files
 from tests.load.test_replay import TOLERANT, Narrow, Wide, one, replay
 from tests.support.guest_table import guest, house, job_of, key

@@ -41,7 +41,7 @@ def test_a_job_runs_every_night_and_does_not_know_other_tables(name: str, cron: 
     assert (schedule.cron_schedule, schedule.default_status) == (cron, dg.DefaultScheduleStatus.RUNNING)
     config = {"ops": {job.step_name: {"config": {"tables": ["orders"]}}}}
     resources = {name: dg.ResourceDefinition.none_resource() for name in ("spark", "lake")}
-    with pytest.raises(dg.Failure, match=rf"orders: not among the {job.whose} \(items\)"):
+    with pytest.raises(dg.DagsterInvalidConfigError, match=rf"not in enum type {job.whose} got orders"):
         definition.execute_in_process(run_config=config, resources=resources)
 
 

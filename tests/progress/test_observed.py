@@ -26,7 +26,7 @@ from tests.support.tables import make
 
 def tick(h: House, cursor: str | None = None) -> Observed:
     """One tick of the table's sensor; what it keeps."""
-    sensor = source_sensor(h.table, name="watch_guests", job_name="load_guests")
+    sensor = source_sensor(h.table, name="watch_guests")
     repository = incremental_definitions([h.asset], Settings(home=h.root)).get_repository_def()
     context = dg.build_sensor_context(h.instance, cursor=cursor, resources={"lake": h.lake}, repository_def=repository)
     sensor.evaluate_tick(context)

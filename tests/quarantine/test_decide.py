@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dagster._core.errors import DagsterConfigMappingFunctionError
 from pyspark.sql import SparkSession
 
 from incload_assets.change_log.context import LoadContext
@@ -17,8 +18,8 @@ from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.settings import Settings
 from incload_assets.progress.audit import audit_uri
 from incload_assets.quarantine.decide import decide_where, take_back
-from incload_assets.quarantine.decision_jobs import decision_jobs
-from incload_assets.quarantine.replay_jobs import replay_requests
+from incload_assets.quarantine.decision_jobs import accept_job, discard_job
+from incload_assets.quarantine.replay_sensor import replay_requests
 from incload_assets.writes.merge import Merge
 from tests.load.test_replay import Narrow, NarrowUnique, one, record_of, replay, small, write
 from tests.support.former_fixes import turn_into_fixes
@@ -125,12 +126,11 @@ def test_a_row_is_accepted_from_the_ui_and_its_replay_is_requested_by_the_sensor
     with house(tmp_path, spark_settings) as h:
         h.deliver(1, guest("1"), guest("2", room=0))
         assert h.load(1) == [True]
-        jobs = {job.name: job for job in decision_jobs([h.table])}
         config = {"table": h.table.name, "because": "seen at the desk", "reason": "room: "}
-        done = jobs["accept_rows"].execute_in_process(
+        done = accept_job([h.table]).execute_in_process(
             instance=h.instance,
             resources=h.resources,
-            run_config={"ops": {"accept": {"config": config}}},
+            run_config=config,
             tags={"user": "ada"},
         )
         assert done.success
@@ -144,9 +144,8 @@ def test_a_row_is_accepted_from_the_ui_and_its_replay_is_requested_by_the_sensor
         [entry] = [row for row in audit.to_pyarrow_table().to_pylist() if row["action"] == "accept"]
         assert (entry["actor"], entry["because"], entry["partitions"]) == ("ada", "seen at the desk", [key(1)])
         unconfirmed = {"table": h.table.name, "because": "of no interest", "confirm": "guest"}
-        with pytest.raises(IncrementalLoadError, match="discard_rows takes rejected rows of guests out of view"):
-            jobs["discard_rows"].execute_in_process(
-                instance=h.instance,
-                resources=h.resources,
-                run_config={"ops": {"discard": {"config": unconfirmed}}},
+        with pytest.raises(DagsterConfigMappingFunctionError) as refused:
+            discard_job([h.table]).execute_in_process(
+                instance=h.instance, resources=h.resources, run_config=unconfirmed
             )
+        assert "discard_rows takes rejected rows of guests out of view" in str(refused.value.__cause__)

@@ -22,7 +22,7 @@ from incload_assets.progress.process import process_tags
 from incload_assets.progress.run_tags import PROCESS_TAG, TABLE_TAG
 from incload_assets.progress.status import table_status
 from incload_assets.restore.doctor import Disagreement, examine_lake, examine_table, in_one
-from incload_assets.restore.jobs_doctor import care_jobs
+from incload_assets.restore.jobs_doctor import doctor_job
 from incload_assets.restore.rebuild import rebuild
 from tests.support.guest_table import NOON, House, guest, house, key
 
@@ -171,8 +171,7 @@ def test_a_copied_lake_is_told_and_no_run_writes_to_it(h: House) -> None:
 
 def test_the_job_fails_with_a_line_for_the_audit_and_for_a_run_whose_process_is_gone(h: House) -> None:
     record(h.lake, AuditEntry(action="load", table="guests"))
-    doctor = care_jobs([h.table])[0]
-    assert doctor.name == "doctor"
+    doctor = doctor_job([h.table])
     resources = {"lake": h.resources["lake"]}
     assert doctor.execute_in_process(instance=h.instance, resources=resources).success
 

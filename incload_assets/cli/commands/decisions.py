@@ -9,8 +9,8 @@ from incload_assets.change_log.decisions import Decision
 from incload_assets.cli.support import screen
 from incload_assets.cli.support.loads import ask_if_many, replay_partitions
 from incload_assets.cli.support.options import TableName, Yes, confirm
-from incload_assets.cli.support.partition_keys import chosen
 from incload_assets.cli.support.project import open_project
+from incload_assets.declaration.partition_keys import chosen
 from incload_assets.platform.wording import several, some
 from incload_assets.quarantine.decide import decide_where, take_back
 

@@ -10,9 +10,9 @@ from incload_assets.change_log.log import ChangeLog
 from incload_assets.cli.support import screen
 from incload_assets.cli.support.loads import Loads, complaints, pending, run_loads, summary
 from incload_assets.cli.support.options import TableName, Yes, confirm
-from incload_assets.cli.support.partition_keys import chosen
 from incload_assets.cli.support.project import Project, open_project
 from incload_assets.cli.support.runs import free_from_killed_runs
+from incload_assets.declaration.partition_keys import chosen
 from incload_assets.declaration.table import Table
 from incload_assets.load.pending import outdated_windows
 from incload_assets.platform.errors import IncrementalLoadError

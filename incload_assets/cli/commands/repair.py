@@ -10,8 +10,8 @@ from incload_assets.change_log.log import ChangeLog
 from incload_assets.cli.support import screen
 from incload_assets.cli.support.loads import replay_partitions, run_loads
 from incload_assets.cli.support.options import TableName, Yes
-from incload_assets.cli.support.partition_keys import chosen
 from incload_assets.cli.support.project import open_project
+from incload_assets.declaration.partition_keys import chosen
 from incload_assets.load.fill import refuse_unfillable, windows_to_fill
 from incload_assets.load.replay import refuse_unreplayable
 from incload_assets.load.undo_plan import LAST, Undo, UndoPlan, plan_undo

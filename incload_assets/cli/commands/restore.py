@@ -14,8 +14,8 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.cli.support import screen
 from incload_assets.cli.support.folder import enter_project
 from incload_assets.cli.support.options import TableName, TableNames, Yes, confirm
-from incload_assets.cli.support.partition_keys import shown
 from incload_assets.cli.support.project import Project, open_project
+from incload_assets.declaration.partition_keys import shown
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.load.faults import Faults, expect_readable

@@ -9,8 +9,8 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 from incload_assets.cli.support import screen
-from incload_assets.cli.support.partition_keys import shown
 from incload_assets.cli.support.project import Project, open_project
+from incload_assets.declaration.partition_keys import shown
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.load.faults import Faults, expect_readable, unreadable_of_lake

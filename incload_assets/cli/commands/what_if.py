@@ -12,8 +12,8 @@ from rich.progress import Progress, TaskID
 from incload_assets.cli.support import screen
 from incload_assets.cli.support.loads import run_loads
 from incload_assets.cli.support.options import AsJson, TableName, Yes
-from incload_assets.cli.support.partition_keys import chosen
 from incload_assets.cli.support.project import Project, open_project
+from incload_assets.declaration.partition_keys import chosen
 from incload_assets.declaration.table import Table
 from incload_assets.platform.wording import several
 from incload_assets.progress.audit import AuditEntry, record

@@ -14,9 +14,9 @@ from rich.table import Table as Grid
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.cli.support import screen
 from incload_assets.cli.support.options import confirm
-from incload_assets.cli.support.partition_keys import shown, stretches
 from incload_assets.cli.support.project import Project
 from incload_assets.cli.support.runs import COUNTS, Outcome, free_from_killed_runs, load_partitions
+from incload_assets.declaration.partition_keys import shown, stretches
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import known_windows, now
 from incload_assets.history.loads_table import LoadsTable

@@ -13,12 +13,11 @@ from incload_assets.cli.support import screen
 from incload_assets.cli.support.project import Project
 from incload_assets.cli.support.reasons import reasons
 from incload_assets.cli.support.waiting import waiting
-from incload_assets.code_location import load_job_name
 from incload_assets.declaration.table import Table
 from incload_assets.maintenance.compact_logs import COMPACT_LOGS
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.progress.process import process_tags
-from incload_assets.progress.request import A_LOAD, Request
+from incload_assets.progress.request import A_LOAD, Request, request_of
 
 STARTED_BY = Request(started_by="command line").as_tags()
 COUNTS = ("rows_read", "inserted", "updated", "deleted", "stale", "duplicate", "quarantined", "erased")
@@ -76,8 +75,8 @@ def load_partitions(
         KeyboardInterrupt: The run was interrupted, and is recorded as failed; partitions loaded until then stay loaded.
     """
     start, first, last = time.monotonic(), partitions[0], partitions[-1]
-    job, run_id = project.definitions.resolve_job_def(load_job_name(table)), str(uuid4())
-    tags = replace(request, table=table.name, first=first, last=last).as_tags()
+    job, run_id = project.definitions.resolve_implicit_global_asset_job_def(), str(uuid4())
+    tags = request_of(table, replace(request, first=first, last=last)).as_tags()
     name = first if first == last else f"{first}..{last}"
 
     def listen(entry: dg.EventLogEntry) -> None:
@@ -86,7 +85,8 @@ def load_partitions(
 
     project.instance.add_event_listener(run_id, listen)
     try:
-        with waiting(project.instance, job, run_id, lambda line: say(f"{table.name} {name}: {line}")):
+        pool = project.definitions.resolve_assets_def(table.key).op.pool
+        with waiting(project.instance, pool, run_id, lambda line: say(f"{table.name} {name}: {line}")):
             result = job.execute_in_process(
                 instance=project.instance,
                 asset_selection=[table.key],

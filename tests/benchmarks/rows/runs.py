@@ -91,7 +91,7 @@ def _runs(bench: Bench, lake: Path, loads: Loads, **environment: str) -> Iterato
     target = ModuleTarget("tests.benchmarks.location", None, f"{PROJECT}", None)
 
     def run_of(place: Workplace, window: str) -> None:
-        run_id = place.start("load_items", {PARTITION_NAME_TAG: window})
+        run_id = place.start("__ASSET_JOB", {PARTITION_NAME_TAG: window})
         place.wait(lambda: place.of(run_id).is_finished)
         assert place.of(run_id).is_success, place.messages(run_id)
 

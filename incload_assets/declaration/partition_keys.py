@@ -1,4 +1,4 @@
-"""Expressions for partitions on the command line: ``2026-01-01..2026-01-07,2026-01-10``."""
+"""Expressions that choose partitions: ``2026-01-01..2026-01-07,2026-01-10``."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,6 +1,6 @@
-"""Replays and fills from the Dagster UI; replays also by themselves after a change of the contract."""
+"""Replays that are requested by themselves, after a change of the contract or a decision about rejected rows."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Sequence
 
 import dagster as dg
 
@@ -11,11 +11,8 @@ from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import known_windows
 from incload_assets.load.faults import Faults
-from incload_assets.load.fill import unfillable
-from incload_assets.load.replay import unreplayable
-from incload_assets.platform.dagster_private import UnresolvedAssetJobDefinition
 from incload_assets.platform.lake import Lake
-from incload_assets.progress.request import Request, RunAction, request_of
+from incload_assets.progress.request import Request, request_of
 
 SENSOR = "replay_after_contract_change"
 WINDOWS_PER_TICK = 32
@@ -25,37 +22,7 @@ _CHANGED = "the contract has changed"
 _ACCEPTED = "rows were accepted"
 
 
-def replay_job_name(table: Table) -> str:
-    """The name of the job that replays the quarantine of a table, for example ``replay_orders``."""
-    return f"replay_{table.identifier}"
-
-
-def replay_jobs(tables: Iterable[Table]) -> dict[Table, UnresolvedAssetJobDefinition]:
-    """A job for each table whose rejected rows can be validated again.
-
-    It is a load of the table's partitions with the tag of a replay, so a replay that fails or is killed leaves its
-    partitions failed, and the table's sensor loads them.
-    """
-    about = "Validates the rejected rows of partitions of {} again, without their source."
-    return {table: _job(table, replay_job_name(table), about, "replay") for table in tables if not unreplayable(table)}
-
-
-def fill_jobs(tables: Iterable[Table]) -> list[UnresolvedAssetJobDefinition]:
-    """A job for each table whose columns can be filled from its log; a load with the tag of a fill, as for replays."""
-    about = "Gives columns of {} that were declared later the values that the log rescued, without the source."
-    return [_job(table, f"fill_{table.identifier}", about, "fill") for table in tables if not unfillable(table)]
-
-
-def _job(table: Table, name: str, about: str, action: RunAction) -> UnresolvedAssetJobDefinition:
-    return dg.define_asset_job(
-        name,
-        selection=dg.AssetSelection.assets(table.key),
-        description=about.format(table.name),
-        tags=request_of(table, Request(action=action)).as_tags(),
-    )
-
-
-def replay_sensor(jobs: Mapping[Table, UnresolvedAssetJobDefinition]) -> dg.SensorDefinition:
+def replay_sensor(tables: Sequence[Table]) -> dg.SensorDefinition:
     """The sensor that requests replays of windows whose rejected rows were validated by other code, or accepted since.
 
     It requests each window once for each version of the code. A replay that fails is not repeated: the table's own
@@ -64,7 +31,7 @@ def replay_sensor(jobs: Mapping[Table, UnresolvedAssetJobDefinition]) -> dg.Sens
 
     @dg.sensor(
         name=SENSOR,
-        jobs=list(jobs.values()),
+        asset_selection=dg.AssetSelection.assets(*(table.key for table in tables)),
         minimum_interval_seconds=INTERVAL_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Replays rejected rows after a change of a table's contract or function, and accepted rows.",
@@ -73,7 +40,7 @@ def replay_sensor(jobs: Mapping[Table, UnresolvedAssetJobDefinition]) -> dg.Sens
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         requests: list[dg.RunRequest] = []
         faults = Faults(context.resources.lake, context.log.error)
-        for table in jobs:
+        for table in tables:
             with faults.of(table):
                 requests += replay_requests(table, context.resources.lake)
         if not requests:
@@ -101,18 +68,18 @@ def replay_requests(table: Table, lake: Lake) -> Iterator[dg.RunRequest]:
         elif record.rejected and record.code_version != table.code_version and key in validatable:
             behind[key] = table.code_version
     for window in known_windows(table.partitions_def, list(behind))[-WINDOWS_PER_TICK:]:
+        request = Request(
+            action="replay",
+            because=_CHANGED if behind[window.key] == table.code_version else _ACCEPTED,
+            first=window.key,
+            last=window.key,
+            code_version=table.code_version,
+        )
         yield dg.RunRequest(
             run_key=f"replay:{table.name}:{window.key}:{behind[window.key]}",
-            job_name=replay_job_name(table),
+            asset_selection=[table.key],
             partition_key=window.key,
-            tags=Request(
-                action="replay",
-                because=_CHANGED if behind[window.key] == table.code_version else _ACCEPTED,
-                table=table.name,
-                first=window.key,
-                last=window.key,
-                code_version=table.code_version,
-            ).as_tags(),
+            tags=request_of(table, request).as_tags(),
         )
 
 

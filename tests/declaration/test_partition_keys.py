@@ -5,7 +5,7 @@ from typing import ClassVar
 import dagster as dg
 import pytest
 
-from incload_assets.cli.support.partition_keys import chosen, shown, stretches
+from incload_assets.declaration.partition_keys import chosen, shown, stretches
 from incload_assets.platform.errors import IncrementalLoadError
 from tests.support.guest_table import key
 

@@ -1,0 +1,69 @@
+"""The queue of runs, in which every run of a table has the tags of limits and priorities, whoever starts it."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dagster import DagsterRun, JsonMetadataValue, QueuedRunCoordinator, SubmitRunContext
+
+from incload_assets.platform.dagster_private import BACKFILL_ID_TAG
+from incload_assets.progress.run_tags import (
+    PARTITION_TAG,
+    PRIORITY_TAG,
+    RANGE_END_TAG,
+    RANGE_START_TAG,
+    REQUESTED_PARTITIONS_TAG,
+    RUN_TAGS,
+)
+
+
+class TableRunCoordinator(QueuedRunCoordinator):
+    """Queues runs as Dagster's coordinator does, after it has tagged those that load tables.
+
+    In ``dagster.yaml``::
+
+        run_coordinator:
+          module: incload_assets.runs
+          class: TableRunCoordinator
+
+    - The tags are those in the metadata of the tables' assets, as the code location declares them. They are set where
+      the run has none, so a sensor or a person may give others.
+    - A run over a range of partitions is tagged as a backlog. Only one over a single partition, and not of a backfill,
+      goes before others.
+    - A run is queued without them if the assets cannot be looked up.
+    """
+
+    def submit_run(self, context: SubmitRunContext) -> DagsterRun:
+        """Tags a run and puts it into the queue."""
+        run = context.dagster_run
+        try:
+            tags = _tags(run, context.workspace)
+            if missing := {name: value for name, value in tags.items() if name not in run.tags}:
+                self._instance.add_run_tags(run.run_id, missing)
+        except Exception:
+            logging.getLogger("dagster").exception(f"run {run.run_id} is queued without the tags of its tables")
+        return super().submit_run(context)
+
+
+def _tags(run: DagsterRun, workspace: Any) -> dict[str, str]:
+    """The tags of the tables that a run loads; of several tables they name all."""
+    found = list(_tags_of_tables(run, workspace.asset_graph))
+    names = dict.fromkeys(name for tags in found for name in tags)
+    tags = {name: ", ".join(dict.fromkeys(each[name] for each in found if name in each)) for name in names}
+    first, last = (run.tags.get(bound, run.tags.get(PARTITION_TAG)) for bound in (RANGE_START_TAG, RANGE_END_TAG))
+    if first is None or first != last or BACKFILL_ID_TAG in run.tags:
+        tags.pop(PRIORITY_TAG, None)
+    if tags and first != last:
+        tags[REQUESTED_PARTITIONS_TAG] = f"{first}...{last}"
+    return tags
+
+
+def _tags_of_tables(run: DagsterRun, graph: Any) -> Iterator[Mapping[str, str]]:
+    if run.asset_selection is None and run.asset_check_selection is None:  # a whole job
+        chosen = {node.key for node in graph.asset_nodes if run.job_name in node.job_names}
+    else:
+        chosen = run.asset_selection or frozenset()
+    for key in sorted(chosen):
+        value = graph.get(key).metadata.get(RUN_TAGS) if graph.has(key) else None
+        if isinstance(value, JsonMetadataValue):
+            yield value.data
