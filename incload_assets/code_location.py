@@ -10,8 +10,9 @@ import dagster as dg
 from incload_assets.assets.incremental import table_of
 from incload_assets.assets.wrapped import wrapping
 from incload_assets.automation import orphaned_runs, source_sensor
-from incload_assets.checks import LIGHT_CHECKS, TABLE_CHECKS, check_names, checks_for
-from incload_assets.checks.reconciliation_schedules import reconciliation_schedules
+from incload_assets.automation.check_jobs import CHECK_JOBS, CHECK_RECONCILIATION
+from incload_assets.automation.reconciliation_schedules import reconciliation_schedules
+from incload_assets.checks import checks_for
 from incload_assets.declaration.table import Table
 from incload_assets.erasure.erase_job import erase_job
 from incload_assets.load.undo_plan import LAST
@@ -27,7 +28,7 @@ from incload_assets.platform.settings import Settings
 from incload_assets.platform.spark.resource import SparkResource
 from incload_assets.progress.observed import source_sensor_name
 from incload_assets.progress.request import Request, request_of
-from incload_assets.progress.run_tags import BECAUSE_TAG, UPKEEP
+from incload_assets.progress.run_tags import BECAUSE_TAG
 from incload_assets.quarantine.decision_jobs import decision_jobs
 from incload_assets.quarantine.replay_jobs import fill_jobs, replay_jobs, replay_sensor
 from incload_assets.restore.adopt_job import adopt_job
@@ -36,7 +37,6 @@ from incload_assets.restore.jobs_doctor import care_jobs
 from incload_assets.what_if.plan_job import plan_job
 from incload_assets.what_if.shadow_job import shadow_job
 
-RECONCILIATION = "check_reconciliation"
 BY_HAND = {
     "undo": (
         "Returns the chosen partitions to what they held before their last load, and holds them.",
@@ -45,20 +45,6 @@ BY_HAND = {
     "release": ("Loads the chosen partitions from their source although they are held.", Request(action="release")),
 }
 """Jobs that a person runs over partitions of a table, one for each table: description, and the runs' request."""
-CHECK_SCHEDULES = {
-    "check_tables": (
-        "*/10 * * * *",
-        tuple(LIGHT_CHECKS),
-        "Runs the checks without Spark: freshness, gaps, volume and so on",
-    ),
-    "check_uniqueness": (
-        "10 4 * * *",
-        tuple(TABLE_CHECKS),
-        "Reads the keys of every table, and the logs of tables with several sources",
-    ),
-    RECONCILIATION: ("40 4 * * *", ("reconciliation",), "Reads the sources again and compares"),
-}
-"""Jobs over the checks of all tables, by name: cron schedule (UTC), checks, and description."""
 
 
 def incremental_definitions(
@@ -84,8 +70,8 @@ def incremental_definitions(
     tables = {asset: table for asset in assets if (table := table_of(asset)) is not None}
     _expect_distinct_targets(list(tables.values()), lake)
     jobs = {table.name: _load_job(table) for table in tables.values()}
-    check_jobs = [job for name in CHECK_SCHEDULES if (job := _check_job(name, list(tables.values()))) is not None]
-    maintenance = [(done, each.cron) for each in JOBS if (done := each.definition(tables.values())) is not None]
+    every_night = (*CHECK_JOBS, *JOBS)
+    maintenance = [(done, each.cron) for each in every_night if (done := each.definition(tables.values())) is not None]
     backup, replays, told = backup_job(), replay_jobs(tables.values()), channels(settings)
     return dg.Definitions(
         assets=assets,
@@ -93,7 +79,6 @@ def incremental_definitions(
         jobs=[
             *jobs.values(),
             *(_job_by_hand(name, table) for table in tables.values() for name in BY_HAND),
-            *check_jobs,
             *(job for job, _ in maintenance),
             *(make(tables.values()) for make in (rebuild_job, adopt_job, shadow_job, plan_job) if tables),
             *(care_jobs(tables.values()) if tables else []),
@@ -104,11 +89,10 @@ def incremental_definitions(
             *fill_jobs(tables.values()),
         ],
         schedules=[
-            *map(_check_schedule, check_jobs),
             *(
                 each
-                for job in check_jobs
-                if job.name == RECONCILIATION
+                for job, _ in maintenance
+                if job.name == CHECK_RECONCILIATION.name
                 for each in reconciliation_schedules(tables.values(), job)
             ),
             *(schedule_of(job, cron) for job, cron in maintenance),
@@ -212,21 +196,6 @@ def _sensor(asset: dg.AssetsDefinition, table: Table, job: UnresolvedAssetJobDef
         job_name=job.name,
         partitions_per_run=policy.max_partitions_per_run or 1 if policy else 1,
     )
-
-
-def _check_job(name: str, tables: Sequence[Table]) -> UnresolvedAssetJobDefinition | None:
-    """The job over some checks of all tables; None if no table has any of these checks."""
-    _, checks, about = CHECK_SCHEDULES[name]
-    keys = [dg.AssetCheckKey(table.key, check) for table in tables for check in check_names(table) if check in checks]
-    if not keys:
-        return None
-    return dg.define_asset_job(
-        name, selection=dg.AssetSelection.checks(*keys), description=f"{about}, for all tables.", tags=UPKEEP
-    )
-
-
-def _check_schedule(job: UnresolvedAssetJobDefinition) -> dg.ScheduleDefinition:
-    return schedule_of(job, CHECK_SCHEDULES[job.name][0])
 
 
 def _expect_distinct_targets(tables: Sequence[Table], lake: Lake) -> None:

@@ -39,7 +39,7 @@ LARGE = 5_000_000
 """Number of rows above which a table is not read whole with loads, unless its last result is a failure."""
 A_DAY, AN_HOUR = timedelta(days=1), timedelta(hours=1)
 
-Context = dg.AssetExecutionContext | dg.AssetCheckExecutionContext
+Context = dg.AssetExecutionContext | dg.AssetCheckExecutionContext | dg.OpExecutionContext
 
 
 def check_after_range(context: dg.AssetExecutionContext, table: Table, *, loaded: bool) -> Evaluations:
@@ -85,7 +85,7 @@ def verdict_with_load(context: Context, table: Table, name: str, *, loaded: bool
 
 
 def verdict_by_itself(
-    context: dg.AssetCheckExecutionContext, table: Table, config: reconciliation.ReconciliationConfig
+    context: Context, table: Table, config: reconciliation.ReconciliationConfig
 ) -> dg.AssetCheckResult:
     """The result of a reconciliation in a run that does not load.
 

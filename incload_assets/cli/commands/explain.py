@@ -4,13 +4,14 @@ from collections.abc import Iterator
 
 from rich.markup import escape
 
+from incload_assets.automation.check_jobs import JOB_OF
 from incload_assets.checks import reconciliation
 from incload_assets.checks.kinds import LightCheck, TableCheck
 from incload_assets.checks.registry import LIGHT_CHECKS, TABLE_CHECKS, light_checks, table_checks
 from incload_assets.cli.support import screen
 from incload_assets.cli.support.options import AsJson, TableName
 from incload_assets.cli.support.project import open_project
-from incload_assets.code_location import CHECK_SCHEDULES, load_job_name
+from incload_assets.code_location import load_job_name
 from incload_assets.declaration.explained import explained
 from incload_assets.declaration.table import Table
 from incload_assets.progress.observed import source_sensor_name
@@ -48,8 +49,7 @@ def _checked(table: Table) -> Iterator[str]:
         *(LIGHT_CHECKS[name] for name in light_checks(table)),
         *(TABLE_CHECKS[name] for name in table_checks(table)),
     ]
-    crons = {check: cron for cron, checks, _ in CHECK_SCHEDULES.values() for check in checks}
     described = {check.name: check.description for check in found} | {reconciliation.NAME: reconciliation.DESCRIPTION}
     for name, description in described.items():
-        yield f"{name} ({crons[name]} UTC): {description}"
+        yield f"{name} ({JOB_OF[name].cron} UTC): {description}"
     yield f"The sensor {source_sensor_name(table)} starts the job {load_job_name(table)}, which runs the checks, too."

@@ -13,8 +13,8 @@ import dagster as dg
 from pyspark.sql import SparkSession
 
 from incload_assets.assets.incremental import table_of
+from incload_assets.automation.check_jobs import CHECK_RECONCILIATION
 from incload_assets.change_log.context import LoadContext
-from incload_assets.checks.reconciliation import NAME as RECONCILIATION
 from incload_assets.cli.support.folder import enter_project
 from incload_assets.declaration.table import Table
 from incload_assets.monitoring.telemetry.emitters import collect_and_send
@@ -74,15 +74,11 @@ class Project:
         """Records the loads that ended since the last time in the lake's table ``_loads``."""
         collect_and_send(self.instance, self.tables.values(), self.lake)
 
-    def reconciling(self, table: Table) -> list[str]:
-        """The names of the schedules whose jobs have the check ``reconciliation`` of a table."""
-        code = self.definitions.get_repository_def()
-        check = dg.AssetCheckKey(table.key, RECONCILIATION)
-        return [
-            schedule.name
-            for schedule in code.schedule_defs
-            if check in code.get_job(schedule.job_name).asset_layer.asset_graph.asset_check_keys
-        ]
+    @property
+    def reconciling(self) -> list[str]:
+        """The names of the schedules that reconcile tables."""
+        schedules = self.definitions.get_repository_def().schedule_defs
+        return [schedule.name for schedule in schedules if schedule.job_name == CHECK_RECONCILIATION.name]
 
 
 @contextmanager
