@@ -61,6 +61,14 @@ def verdict_at(instance: dg.DagsterInstance, key: dg.AssetCheckKey, at: datetime
     return _verdict_of(key, found)
 
 
+def verdicts_before(
+    instance: dg.DagsterInstance, key: dg.AssetCheckKey, limit: int = 1
+) -> list[AssetCheckExecutionRecord]:
+    """The records of the results before the last one, newest first."""
+    storage = instance.event_log_storage
+    return list(storage.get_asset_check_execution_history(key, limit=limit + 1, status=_WITH_VERDICT))[1:]
+
+
 def _told_at(record: AssetCheckExecutionRecord) -> float:
     """When a record got its result, in seconds since 1970; its creation is stored in whole seconds."""
     return record.event.timestamp if record.event is not None else record.create_timestamp
