@@ -10,8 +10,9 @@ import dagster as dg
 from incload_assets.assets.incremental import table_of
 from incload_assets.assets.wrapped import wrapping
 from incload_assets.automation import orphaned_runs, watch_sensor
-from incload_assets.checks import LIGHT_CHECKS, TABLE_CHECKS, check_names, checks_for
-from incload_assets.checks.reconciliation_schedules import reconciliation_schedules
+from incload_assets.automation.check_jobs import CHECK_JOBS, CHECK_RECONCILIATION
+from incload_assets.automation.reconciliation_schedules import reconciliation_schedules
+from incload_assets.checks import checks_for
 from incload_assets.declaration.table import Table
 from incload_assets.erasure.erase_job import erase_job
 from incload_assets.load.replay import unreplayable
@@ -21,12 +22,10 @@ from incload_assets.maintenance.request_jobs import REQUEST_JOBS
 from incload_assets.monitoring.channels import channels
 from incload_assets.monitoring.notify_sensor import notify_sensor
 from incload_assets.monitoring.telemetry.sensor import loads_sensor
-from incload_assets.platform.dagster_private import UnresolvedAssetJobDefinition
 from incload_assets.platform.errors import DeclarationError, IncrementalLoadError
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.settings import Settings
 from incload_assets.platform.spark.resource import SparkResource
-from incload_assets.progress.run_tags import UPKEEP
 from incload_assets.quarantine.decision_jobs import accept_job, discard_job
 from incload_assets.quarantine.replay_sensor import replay_sensor
 from incload_assets.restore.adopt_job import adopt_job
@@ -35,26 +34,11 @@ from incload_assets.restore.jobs_doctor import doctor_job, pause_job, resume_job
 from incload_assets.what_if.plan_job import plan_job
 from incload_assets.what_if.shadow_job import shadow_job
 
-RECONCILIATION = "check_reconciliation"
 BY_HAND = (
     *REQUEST_JOBS, accept_job, discard_job, pause_job, resume_job, plan_job, shadow_job, adopt_job, rebuild_job,
     doctor_job,
 )  # fmt: skip
 """Makers of the jobs for people, each over all tables."""
-CHECK_SCHEDULES = {
-    "check_tables": (
-        "*/10 * * * *",
-        tuple(LIGHT_CHECKS),
-        "Runs the checks without Spark: freshness, gaps, volume and so on",
-    ),
-    "check_uniqueness": (
-        "10 4 * * *",
-        tuple(TABLE_CHECKS),
-        "Reads the keys of every table, and the logs of tables with several sources",
-    ),
-    RECONCILIATION: ("40 4 * * *", ("reconciliation",), "Reads the sources again and compares"),
-}
-"""Jobs over the checks of all tables, by name: cron schedule (UTC), checks, and description."""
 
 
 def incremental_definitions(
@@ -79,29 +63,27 @@ def incremental_definitions(
     lake = Lake.of(settings)
     tables = {asset: table for asset in assets if (table := table_of(asset)) is not None}
     _expect_distinct_targets(list(tables.values()), lake)
-    check_jobs = [job for name in CHECK_SCHEDULES if (job := _check_job(name, list(tables.values()))) is not None]
-    maintenance = [(done, each.cron) for each in JOBS if (done := each.definition(tables.values())) is not None]
+    every_night = (*CHECK_JOBS, *JOBS)
+    maintenance = [(done, each.cron) for each in every_night if (done := each.definition(tables.values())) is not None]
     replayable = [table for table in tables.values() if not unreplayable(table)]
     backup, told = backup_job(), channels(settings)
     return dg.Definitions(
         assets=assets,
         asset_checks=[check for table in tables.values() for check in checks_for(table)],
         jobs=[
-            *check_jobs,
             *(job for job, _ in maintenance),
             *(make(tables.values()) for make in BY_HAND if tables),
             *([backup] if tables else []),
             *([erase_job(tables.values())] if any(table.subject for table in tables.values()) else []),
         ],
         schedules=[
-            *map(_check_schedule, check_jobs),
             *(
                 each
-                for job in check_jobs
-                if job.name == RECONCILIATION
+                for job, _ in maintenance
+                if job.name == CHECK_RECONCILIATION.name
                 for each in reconciliation_schedules(tables.values(), job)
             ),
-            *(schedule_of(job, cron) for job, cron in maintenance),
+            *(schedule_of(job, cron) for job, cron in maintenance if cron),
             *([schedule_of(backup, BACKUP_CRON)] if tables else []),
         ],
         sensors=[
@@ -173,21 +155,6 @@ def _in_package(asset: dg.AssetsDefinition, package: str | None) -> bool:
 def _partitions_per_run(asset: dg.AssetsDefinition) -> int:
     policy = asset.backfill_policy
     return policy.max_partitions_per_run or 1 if policy else 1
-
-
-def _check_job(name: str, tables: Sequence[Table]) -> UnresolvedAssetJobDefinition | None:
-    """The job over some checks of all tables; None if no table has any of these checks."""
-    _, checks, about = CHECK_SCHEDULES[name]
-    keys = [dg.AssetCheckKey(table.key, check) for table in tables for check in check_names(table) if check in checks]
-    if not keys:
-        return None
-    return dg.define_asset_job(
-        name, selection=dg.AssetSelection.checks(*keys), description=f"{about}, for all tables.", tags=UPKEEP
-    )
-
-
-def _check_schedule(job: UnresolvedAssetJobDefinition) -> dg.ScheduleDefinition:
-    return schedule_of(job, CHECK_SCHEDULES[job.name][0])
 
 
 def _expect_distinct_targets(tables: Sequence[Table], lake: Lake) -> None:

@@ -26,9 +26,9 @@ from typer.core import TyperGroup
 from incload_assets import assets
 from incload_assets.assets import Changes, derived_asset, incremental_asset
 from incload_assets.assets.incremental import table_of
+from incload_assets.automation.check_jobs import JOB_OF
 from incload_assets.checks import LIGHT_CHECKS, TABLE_CHECKS
 from incload_assets.cli.program import program
-from incload_assets.code_location import CHECK_SCHEDULES
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.write import Write
@@ -283,8 +283,8 @@ def test_every_check_and_job_is_described_with_its_time() -> None:
     for job in JOBS:
         minute, hour = job.cron.split()[:2]
         assert f"{hour:>02}:{minute:>02}" in rows[job.name]
-    for schedule, name in (("check_uniqueness", "uniqueness"), ("check_reconciliation", "reconciliation")):
-        minute, hour = CHECK_SCHEDULES[schedule][0].split()[:2]
+    for name in ("uniqueness", "reconciliation"):
+        minute, hour = JOB_OF[name].cron.split()[:2]
         assert f"{hour:>02}:{minute:>02}" in rows[name]
 
 

@@ -187,7 +187,7 @@ def queued(terminal: Terminal, job: str) -> dict[str, object]:
 
 def without_dagsters_storage(terminal: Terminal) -> None:
     asked = queued(terminal, "check_reconciliation")
-    assert asked == {"orders__reconciliation": {"config": {"all_partitions": True}}}
+    assert asked == {"reconcile_each_table": {"config": {"tables": ["orders"], "all_partitions": True}}}
     for path in (terminal.clone.root / ".dagster_home").iterdir():
         if path.is_dir():
             shutil.rmtree(path)
@@ -254,7 +254,9 @@ EXPECTED = {
     # runbooks
     "incload load orders --partitions 2026-01-05": Outcome("2 read, 1 inserted", before=second_order),
     "dagster job launch -j check_reconciliation --config-json "
-    '{"ops": {"orders__reconciliation": {"config": {"all_partitions": true}}}}': Outcome("Started Dagster code server"),
+    '{"ops": {"reconcile_each_table": {"config": {"tables": ["orders"], "all_partitions": true}}}}': Outcome(
+        "Started Dagster code server"
+    ),
     "incload pause orders --until 1h --because a key is in two rows": Outcome("orders is paused by ada"),
     "incload resume orders": Outcome("orders is loaded again"),
     "incload load orders --partitions 2026-01-05 --rewrite-compacted": Outcome("✓ orders 2026-01-05"),

@@ -11,7 +11,7 @@ import dagster as dg
 
 from incload_assets.assets.metadata import Metadata, metadata_of
 from incload_assets.change_log.context import LoadContext
-from incload_assets.checks.with_loads import check_after_range
+from incload_assets.checks.with_loads import check_after_load
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.load.error_translation import translated, unforeseen
@@ -68,7 +68,8 @@ def materialize(context: dg.AssetExecutionContext, table: Table) -> Iterator[dg.
             yield from _load_each(context, load, request, keys, failures)
     if done := [key for key in keys if key not in failures]:
         _audit(context, table, request, done)
-    evaluations = check_after_range(context, table, loaded=len(failures) < len(keys)) if len(keys) > 1 else None
+    checked = len(keys) > 1 or context.run.asset_check_selection == frozenset()
+    evaluations = check_after_load(context, table, loaded=len(failures) < len(keys)) if checked else None
     if failures:
         _fail(context, table, failures, len(keys))
     if evaluations is not None:

@@ -57,6 +57,10 @@ def _assets_of(run: dg.DagsterRun) -> Iterable[dg.AssetKey] | None:
         return run.asset_selection
     if run.asset_check_selection:
         return [check.asset_key for check in run.asset_check_selection]
-    if LOADS_NOTHING.items() <= run.tags.items() and not run.is_finished:
-        return []
+    if LOADS_NOTHING.items() <= run.tags.items():
+        if not run.is_finished:
+            return []
+        forms = [step.get("config") or {} for step in run.run_config.get("ops", {}).values()]
+        names = [name for form in forms for name in (form.get("tables") or filter(None, [form.get("table")]))]
+        return [dg.AssetKey.from_user_string(name) for name in names] or None
     return None

@@ -1,6 +1,6 @@
 """Evaluation of checks one by one: a check that raises hides neither its reason nor the results of the others."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 import dagster as dg
@@ -34,10 +34,15 @@ class Evaluations:
 
     def raise_what_failed(self) -> None:
         """Fails the run with the names and reasons of the checks that could not be evaluated, if any."""
-        if self.reasons:
-            lines = "\n".join(f"- {reason}" for reason in dict.fromkeys(self.reasons.values()))
-            raise dg.Failure(
-                description=f"{self.table.name}: not evaluated: {', '.join(sorted(self.reasons))}\n{lines}",
-                metadata={name: dg.MetadataValue.text(reason) for name, reason in self.reasons.items()},
-                allow_retries=False,
-            )
+        raise_not_evaluated(self.table, self.reasons)
+
+
+def raise_not_evaluated(table: Table, reasons: Mapping[str, str]) -> None:
+    """Raises a dagster.Failure with the reasons why checks of a table could not be evaluated, by name, if any."""
+    if reasons:
+        lines = "\n".join(f"- {reason}" for reason in dict.fromkeys(reasons.values()))
+        raise dg.Failure(
+            description=f"{table.name}: not evaluated: {', '.join(sorted(reasons))}\n{lines}",
+            metadata={name: dg.MetadataValue.text(reason) for name, reason in reasons.items()},
+            allow_retries=False,
+        )

@@ -1,12 +1,12 @@
 """Recording of check results outside of loads: only what differs from the last result, or would soon be out of date.
 
-A result is about 4 kB of Dagster's history, so a thousand tables that each repeated theirs every few minutes would
-write gigabytes a day that say nothing. Loads always record theirs.
+A result is about 4 kB of Dagster's history, so a thousand tables that each repeated theirs every ten minutes would
+write 4 GB a day that say nothing. Loads always record theirs.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,8 @@ from incload_assets.checks.observation import UNCHECKED, Observation
 from incload_assets.checks.registry import LIGHT_CHECKS, TABLE_CHECKS, check_names, light_checks
 from incload_assets.declaration.table import Table
 from incload_assets.load.faults import unheard
-from incload_assets.progress.verdicts import AT, SECONDS, Verdict, evaluation_of, last_verdict, last_verdicts
+from incload_assets.progress.repeats import SINCE, record_repeat
+from incload_assets.progress.verdicts import AT, SECONDS, Verdict, evaluation_of, last_verdict, last_verdicts, seen_at
 
 RECORD_AGAIN = timedelta(hours=6)
 """The age at which a result is recorded again although nothing has changed."""
@@ -28,7 +29,10 @@ _ROUGH: Mapping[str, Rough] = {
     **{check.name: check.rough for check in (*LIGHT_CHECKS.values(), *TABLE_CHECKS.values())},
     reconciliation.NAME: reconciliation.ROUGH,
 }
-_EVERYWHERE: Rough = {AT: not_at_all, SECONDS: not_at_all, UNCHECKED: bool}  # the text of an error may differ each time
+_EVERYWHERE: Rough = {
+    **dict.fromkeys((AT, SECONDS, SINCE), not_at_all),
+    UNCHECKED: bool,  # the text of an error may differ each time
+}
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,8 @@ def record_what_changed(
     seen: Observation,
     last: Mapping[str, Verdict],
     hear: Callable[..., object] = unheard,
+    *,
+    only: Collection[str] = (),
 ) -> Recorded:
     """Evaluates the light checks of an observed table, and records the results that say something new.
 
@@ -62,33 +68,38 @@ def record_what_changed(
         seen: The table with all its windows, as source, log and Dagster have them.
         last: The last result of each check by name, as :func:`last_results` returns them.
         hear: Gets why a check could not be evaluated, as a logger's ``error`` does.
+        only: The names of the checks to evaluate; empty: all that the table has.
     """
     evaluations, names = Evaluations(seen.table, seen.lake, hear), list[str]()
     for name in light_checks(seen.table):
+        if only and name not in only:
+            continue
         result = evaluations.attempt([name], partial(LIGHT_CHECKS[name].result, seen))
-        if result is not None and record_if_new(instance, result, last.get(name), seen.now):
+        if result is not None and record_if_new(instance, result, last.get(name)):
             names.append(name)
     return Recorded(names, evaluations.reasons)
 
 
-def record_if_new(
-    instance: dg.DagsterInstance, result: dg.AssetCheckResult, last: Verdict | None, at: datetime
-) -> bool:
-    """Records a result of an observation at an instant if it is new; True if it did."""
+def record_if_new(instance: dg.DagsterInstance, result: dg.AssetCheckResult, last: Verdict | None) -> bool:
+    """Records a result, which has the time of its observation, if it is new; True if it did."""
     assert result.asset_key is not None and result.check_name is not None
-    key = dg.AssetCheckKey(result.asset_key, result.check_name)
-    if not is_new(result, last, at):
+    key, at = dg.AssetCheckKey(result.asset_key, result.check_name), seen_at(result.metadata or {})
+    assert at is not None
+    if last is not None and at - last[0] < RECORD_AGAIN and not is_news(result, last):
         return False
     newer = last_verdict(instance, key)
     if newer is not None and newer[0] > at:  # of a load that has ended meanwhile
         return False
-    instance.report_runless_asset_event(evaluation_of(key, result))
+    if last is None or is_news(result, last):
+        instance.report_runless_asset_event(evaluation_of(key, result))
+    else:
+        record_repeat(instance, key, result, last)
     return True
 
 
-def is_new(result: dg.AssetCheckResult, last: Verdict | None, at: datetime) -> bool:
-    """True if a result differs from the last one in outcome or finding, or if that one is old."""
-    return last is None or at - last[0] >= RECORD_AGAIN or _finding(result) != _finding(last[1])
+def is_news(result: dg.AssetCheckResult, last: Verdict) -> bool:
+    """True if a result differs from the last one in outcome or finding."""
+    return _finding(result) != _finding(last[1])
 
 
 def _finding(result: dg.AssetCheckResult) -> tuple[object, ...]:

@@ -39,17 +39,18 @@ LARGE = 5_000_000
 """Number of rows above which a table is not read whole with loads, unless its last result is a failure."""
 A_DAY, AN_HOUR = timedelta(days=1), timedelta(hours=1)
 
-Context = dg.AssetExecutionContext | dg.AssetCheckExecutionContext
+Context = dg.AssetExecutionContext | dg.AssetCheckExecutionContext | dg.OpExecutionContext
 
 
-def check_after_range(context: dg.AssetExecutionContext, table: Table, *, loaded: bool) -> Evaluations:
-    """Evaluates the checks of a run over several partitions within the load's step.
+def check_after_load(context: dg.AssetExecutionContext, table: Table, *, loaded: bool) -> Evaluations:
+    """Evaluates the checks of a run within the load's step, if it has no steps for them, or Dagster skips these.
 
-    Such a run reports each partition by itself and has no output for all of them, so Dagster skips the steps of its
-    checks. Checks that read rows are left out if no partition was loaded.
+    A run over several partitions reports each by itself and has no output for all of them, so Dagster skips the steps
+    of its checks. A run that was requested without any check has all of them, because each of Dagster's plans of a
+    check is a record for each partition. Checks that read rows are left out if no partition was loaded.
     """
     wanted, lake = context.run.asset_check_selection, context.resources.lake
-    names = [name for name in check_names(table) if wanted is None or dg.AssetCheckKey(table.key, name) in wanted]
+    names = [name for name in check_names(table) if not wanted or dg.AssetCheckKey(table.key, name) in wanted]
     cheap = [name for name in names if name in LIGHT_CHECKS]
     evaluations = Evaluations(table, lake, context.log.error)
     seen = evaluations.attempt(cheap, lambda: look(context.instance, table, lake, windows.now())) if cheap else None
@@ -85,7 +86,7 @@ def verdict_with_load(context: Context, table: Table, name: str, *, loaded: bool
 
 
 def verdict_by_itself(
-    context: dg.AssetCheckExecutionContext, table: Table, config: reconciliation.ReconciliationConfig
+    context: Context, table: Table, config: reconciliation.ReconciliationConfig
 ) -> dg.AssetCheckResult:
     """The result of a reconciliation in a run that does not load.
 

@@ -1,6 +1,7 @@
 """Jobs about tables: maintenance, which processes all of them at night, and commands about one that a person names."""
 
 import hashlib
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.partition_keys import chosen
 from incload_assets.declaration.table import Table, every_table
 from incload_assets.load.faults import Faults
+from incload_assets.maintenance.through import Through
 from incload_assets.platform.dagster_private import UnresolvedAssetJobDefinition
 from incload_assets.platform.failures import translate
 from incload_assets.progress.confirmed import confirm_field, expect_confirmed, is_by_hand
@@ -127,12 +129,15 @@ def load_in(context: dg.OpExecutionContext, table: Table) -> Iterator[LoadContex
 
 @dataclass(frozen=True, kw_only=True)
 class MaintenanceJob:
-    """A job that processes each table in turn, and its nightly schedule, in UTC.
+    """A job that processes each table in turn, and its schedule, in UTC.
 
-    The job records an observation of each table with the metadata that ``work`` returns. A failure for one table does
-    not stop the others. Messages say ``whose`` tables it applies to, and what is ``undone`` for a table that failed.
+    The job records an observation of each table with the metadata that ``work`` returns, if any. A failure for one
+    table does not stop the others, and an attempt after a killed one goes on where that stopped. Messages say ``whose``
+    tables it applies to, and what is ``undone`` for a table that failed.
 
     Args:
+        cron: When it runs; empty: when a person launches it.
+        config: What a person can choose; ``work`` finds it in its context.
         removes: What the job removes for good; a person who launches it has to confirm. Empty: nothing.
         of_lake: Processes what all tables share, after them, unless some are chosen; returns metadata for the output.
     """
@@ -145,7 +150,8 @@ class MaintenanceJob:
     undone: str
     removes: str = ""
     applies_to: Callable[[Table], bool] = every_table
-    work: Callable[[dg.OpExecutionContext, Table], dict[str, dg.MetadataValue]]
+    config: type[Chosen] = ChosenByHand
+    work: Callable[[dg.OpExecutionContext, Table], dict[str, dg.MetadataValue] | None]
     of_lake: Callable[[dg.OpExecutionContext], dict[str, dg.MetadataValue]] | None = None
 
     def definition(self, tables: Iterable[Table]) -> dg.JobDefinition | None:
@@ -157,19 +163,21 @@ class MaintenanceJob:
         @dg.op(
             name=self.step_name,
             description=self.about,
-            config_schema=form_of(ChosenByHand, by_name, self.whose),
+            config_schema=form_of(self.config, by_name, self.whose),
             required_resource_keys={"spark", "lake"},
         )
         def each(context: dg.OpExecutionContext) -> Iterator[dg.AssetObservation | dg.Output[None]]:
-            config = ChosenByHand(**context.op_config)
-            if self.removes and is_by_hand(context.run):
+            config = self.config(**context.op_config)
+            if self.removes and isinstance(config, ChosenByHand) and is_by_hand(context.run):
                 wanted = ", ".join(config.tables) or ALL
                 expect_confirmed(self.name, config.confirm, wanted, f"removes {self.removes}")
             faults = Faults(context.resources.lake, context.log.error, kinds=(Exception,))
-            for name in config.tables or sorted(by_name):
-                metadata = None
+            through = Through(context, config.tables or sorted(by_name))
+            for name in through.left:
+                metadata, began = None, time.monotonic()
                 with faults.of(by_name[name]):
                     metadata = self.work(context, by_name[name])
+                    through.did(name, time.monotonic() - began)
                 if metadata is not None:  # at once: Dagster drops what a step that fails has logged as events
                     yield dg.AssetObservation(by_name[name].key, metadata=metadata)
             failures = faults.found
@@ -179,6 +187,7 @@ class MaintenanceJob:
                 except Exception as error:
                     failures["the lake"] = str(translate(error, "the lake"))
                     context.log.error(failures["the lake"])
+            through.end(complete=not failures)
             if failures:
                 raise dg.Failure(f"{self.undone}: {', '.join(failures)}", metadata=failures, allow_retries=False)
             yield dg.Output(None)

@@ -9,7 +9,7 @@ from typing import Any
 
 import dagster as dg
 
-from incload_assets.checks.registry import check_names
+from incload_assets.checks.registry import LIGHT_CHECKS, check_names
 from incload_assets.declaration.table import Table
 from incload_assets.history.load_row import LoadRow
 from incload_assets.history.loads_table import LoadsTable
@@ -152,8 +152,8 @@ def gather(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, at
             table.name: TableFacts(
                 table=table,
                 recent=recent.get(table.name, ()),
-                watch=sensors.get(table.name, Watch(running=False)),
-                checks=checks.get(table.name, {}),
+                watch=(watch := sensors.get(table.name, Watch(running=False))),
+                checks=_as_last_seen(checks.get(table.name, {}), watch.seen),
                 under_way=under_way.get(table.name, {}),
                 backfills=under_backfill[table.key],
                 pause=paused.get(table.name),
@@ -237,6 +237,14 @@ def checks_now(
     for key, verdict in last_verdicts(instance, keys).items():
         found[keys[key]][key.name] = _check_of(*verdict)
     return found
+
+
+def _as_last_seen(checks: Mapping[str, Check], seen: Observed | None) -> dict[str, Check]:
+    """The checks with the time of the sensor's last look, if it is later: their results are recorded only when new."""
+    return {
+        name: replace(check, at=max(check.at, seen.time)) if seen is not None and name in LIGHT_CHECKS else check
+        for name, check in checks.items()
+    }
 
 
 def checks_at(instance: dg.DagsterInstance, table: Table, names: Iterable[str], at: datetime) -> dict[str, Check]:

@@ -69,6 +69,13 @@ def sqlite_storages() -> tuple[ModuleType, list[ModuleType]]:
     return sql, [sqlite_event_log, sqlite_run_storage, sqlite_schedule_storage]
 
 
+def check_tables() -> tuple[Any, Any]:
+    """The tables of the results of checks, and of events, in Dagster's SQL storages."""
+    from dagster._core.storage.event_log import schema  # as above
+
+    return schema.AssetCheckExecutionsTable, schema.SqlEventLogStorageTable
+
+
 def is_sqlite_event_log(storage: Any) -> bool:
     """True if Dagster's events are in SQLite files."""
     from dagster._core.storage.event_log.sqlite import SqliteEventLogStorage  # as above

@@ -61,6 +61,14 @@ def verdict_at(instance: dg.DagsterInstance, key: dg.AssetCheckKey, at: datetime
     return _verdict_of(key, found)
 
 
+def verdicts_before(
+    instance: dg.DagsterInstance, key: dg.AssetCheckKey, limit: int = 1
+) -> list[AssetCheckExecutionRecord]:
+    """The records of the results before the last one, newest first."""
+    storage = instance.event_log_storage
+    return list(storage.get_asset_check_execution_history(key, limit=limit + 1, status=_WITH_VERDICT))[1:]
+
+
 def _told_at(record: AssetCheckExecutionRecord) -> float:
     """When a record got its result, in seconds since 1970; its creation is stored in whole seconds."""
     return record.event.timestamp if record.event is not None else record.create_timestamp
@@ -106,7 +114,13 @@ def measured_in(result: dg.AssetCheckResult) -> float | None:
 
 
 def repeated(when: datetime, verdict: dg.AssetCheckResult) -> dg.AssetCheckResult:
-    """A result to be recorded again, with the time of its observation in its description."""
+    """A result to be recorded again, with the time of its observation in its description.
+
+    Each load repeats it, and the tables of a good one are in the history of the check.
+    """
+    if verdict.passed:
+        numbers = {n: v for n, v in (verdict.metadata or {}).items() if not isinstance(v, dg.TableMetadataValue)}
+        verdict = verdict._replace(metadata=numbers)
     said, since = verdict.description or "", f"As of {when:%Y-%m-%d %H:%M} UTC: "
     return as_seen(verdict if said.startswith("As of ") else verdict._replace(description=since + said), when)
 

@@ -1,5 +1,6 @@
 """What is recorded of checks outside of loads."""
 
+import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -8,7 +9,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from incload_assets.checks import LIGHT_CHECKS, checks_for, last_results, record_what_changed, recording
+from incload_assets.checks import LIGHT_CHECKS, RECORD_AGAIN, checks_for, last_results, record_what_changed, recording
 from incload_assets.checks.observation import Observation
 from incload_assets.declaration.source import Clock, RetentionMargin
 from incload_assets.platform.settings import Settings
@@ -40,7 +41,7 @@ def changed(h: House, seen: Observation) -> list[str]:
 def rows(h: House) -> int:
     """The number of results that Dagster has."""
     history = h.instance.event_log_storage.get_asset_check_execution_history
-    return sum(len(history(dg.AssetCheckKey(h.table.key, name), limit=100)) for name in ALL)
+    return sum(len(history(dg.AssetCheckKey(h.table.key, name), limit=100)) for name in LIGHT_CHECKS)
 
 
 def test_a_quiet_table_writes_again_after_six_hours_and_a_change_at_once(
@@ -63,6 +64,37 @@ def test_a_quiet_table_writes_again_after_six_hours_and_a_change_at_once(
         h.checkpoint(4)
         assert recorded(h, DUE + 3 * HOUR) == ALL
         assert rows(h) == 6 + 2 + 4 + 2 + 6
+
+
+def test_of_results_that_say_the_same_the_first_and_the_last_are_kept_so_that_history_does_not_grow(
+    tmp_path: Path, spark_settings: Settings
+) -> None:
+    (tmp_path / "home").mkdir()
+
+    def events() -> list[int]:
+        found = []
+        for file in ("index.db", ".db"):
+            with sqlite3.connect(tmp_path / "home" / "history" / "runs" / file) as connection:
+                found += connection.execute(
+                    "SELECT count(*) FROM event_logs WHERE dagster_event_type = 'ASSET_CHECK_EVALUATION'"
+                ).fetchone()
+        return found
+
+    with house(tmp_path, spark_settings, instance=dg.DagsterInstance.local_temp(str(tmp_path / "home"))) as h:
+        h.deliver(1, guest("1"))
+        begin, check = datetime(2026, 1, 2, tzinfo=UTC), dg.AssetCheckKey(h.table.key, "source_files")
+        assert recorded(h, begin) == ALL
+        h.checkpoint(1)
+        for number in range(1, 12):
+            recorded(h, begin + number * RECORD_AGAIN)
+        history = h.instance.event_log_storage.get_asset_check_execution_history(check, limit=100)
+        metadata = [record.evaluation.metadata for record in history if record.evaluation]
+        assert [str(one["evaluated_at"].value)[:13] for one in metadata] == [
+            "2026-01-04T18", "2026-01-02T06", "2026-01-02T00"
+        ]  # fmt: skip
+        assert metadata[0]["unchanged_since"].value == "2026-01-02T06:00:00+00:00"
+        assert "unchanged_since" not in metadata[1]
+        assert events() == [rows(h), rows(h)]
 
 
 def test_a_source_that_is_silent_in_other_words_is_no_news(tmp_path: Path, spark_settings: Settings) -> None:
@@ -164,4 +196,4 @@ def test_only_a_number_that_matters_is_news(
         return LIGHT_CHECKS[name].result(Observation(table, None, instance, NOON, SourceState([], {}, {}), []))  # type: ignore[arg-type]
 
     with dg.DagsterInstance.ephemeral() as instance:
-        assert recording.is_new(result(after), (NOON, result(before)), NOON) is news
+        assert recording.is_news(result(after), (NOON, result(before))) is news

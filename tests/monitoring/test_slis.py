@@ -1,7 +1,7 @@
 """The indicators of a month that was worked out by hand, and of tables that are unusual."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from incload_assets.progress.observed import Observed
 from incload_assets.progress.verdicts import evaluation_of
 from tests.support.documents import DOCS, Page
 from tests.support.literal_loads import at, attempt, facts_of, table_with
+from tests.support.load_history import evaluated, seen, tick
 
 THREE_DAYS = dg.TimeWindowPartitionsDefinition(
     start="2026-01-01", fmt="%Y-%m-%d", cron_schedule="0 0 1,4,7,10,13,16,19,22,25,28 * *"
@@ -297,6 +298,16 @@ def test_storage_gives_the_same_numbers_as_the_rows(tmp_path: Path) -> None:
     found = {(s.metric, *s.labels.values()): s.value for s in samples(facts)}
     assert found["incload_missed_windows_total", "guests"] == period_of(facts.tables["guests"], NOW).missed == 3
     assert found["incload_backfilled_rows_total", "guests"] == by_hand["backfilled_rows"].value
+
+
+def test_a_result_that_is_not_recorded_again_is_as_recent_as_the_last_look_at_the_table(tmp_path: Path) -> None:
+    later = datetime.now(UTC) + timedelta(hours=1)
+    with dg.instance_for_test() as instance:
+        for check in ("volume", "uniqueness"):  # of which the sensor evaluates the first
+            evaluated(instance, MONTH, check)
+        tick(instance, MONTH, seen(later))
+        checks = gather(instance, [MONTH], Lake(str(tmp_path)), later).tables["guests"].checks
+    assert (checks["volume"].at, checks["uniqueness"].at < later) == (later, True)
 
 
 def metrics_of(table: Table, **more: Any) -> dict[tuple[str, ...], float]:

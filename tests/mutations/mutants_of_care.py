@@ -1,6 +1,6 @@
 """Mutants of what people do about tables: the audit, pauses and the lake's identity."""
 
-from tests.mutations.mutant import CONVERGENCE, EXPLAIN, Mutant
+from tests.mutations.mutant import CONVERGENCE, EXPLAIN, IDLE, Mutant
 
 DOCTOR = "tests/restore/test_doctor.py::test_"
 PAUSES = "tests/restore/test_jobs_doctor.py::test_"
@@ -17,6 +17,7 @@ ENVIRONMENTS = (
     "test_a_lake_is_written_by_the_environment_that_made_it_until_another_one_adopts_it"
 )
 AUDIT = "tests/progress/test_audit.py::test_"
+RECORDING = "tests/checks/test_recording.py::test_"
 
 MUTANTS_OF_CARE = [
     Mutant("care: a paused table is not loaded", CONVERGENCE, "assets.run:materialize",
@@ -80,6 +81,25 @@ MUTANTS_OF_CARE = [
            "maintenance.jobs:MaintenanceJob.definition", "with faults.of(by_name[name]):", "if True:",
            ("tests/maintenance/test_jobs.py::"
             "test_a_job_goes_on_after_a_table_that_cannot_be_read_and_fails_naming_it_alone",)),
+    Mutant("care: the attempt after a killed one goes on where it stopped", IDLE,
+           "maintenance.through:Through.__init__", 'if kept.get("run") == self.run', "if False",
+           ("tests/maintenance/test_through.py::"
+            "test_the_attempt_after_a_killed_one_goes_on_where_it_stopped_and_says_how_long_it_took",)),
+    Mutant("care: a quiet table records no results", IDLE, "checks.recording:record_if_new",
+           "and not is_news(result, last):", "and False:",
+           (f"{RECORDING}a_quiet_table_writes_again_after_six_hours_and_a_change_at_once",)),
+    Mutant("care: a finding is recorded at once", EXPLAIN, "checks.recording:record_if_new",
+           "and not is_news(result, last):", ":",
+           (f"{RECORDING}a_quiet_table_writes_again_after_six_hours_and_a_change_at_once",)),
+    Mutant("care: of repeated results the last replaces the one before", IDLE, "progress.repeats:record_repeat",
+           "_remove(instance, record)", "pass",
+           (f"{RECORDING}of_results_that_say_the_same_the_first_and_the_last_are_kept_so_that_history_does_not_grow",)),
+    Mutant("care: an older observation hides no newer result", EXPLAIN, "checks.recording:record_if_new",
+           "if newer is not None and newer[0] > at:", "if False:",
+           (f"{RECORDING}a_result_of_a_load_that_ended_meanwhile_stays_the_last",)),
+    Mutant("care: a result that a failed run hides is recorded again", EXPLAIN, "progress.verdicts:last_verdicts",
+           "if not shown or without[key] in alive else None", "if True else None",
+           (f"{RECORDING}a_result_that_a_failed_run_hides_is_recorded_again",)),
     Mutant("care: nobody is sent to remove a commit that later ones build on", EXPLAIN, "platform.unreadable:_torn",
            "if newest and int(name[:20]) > 0:", "if int(name[:20]) > 0:",
            ("tests/platform/test_unreadable.py::test_an_older_torn_commit_is_not_to_be_removed",)),

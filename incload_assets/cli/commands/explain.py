@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 from rich.markup import escape
 
+from incload_assets.automation.check_jobs import JOB_OF
 from incload_assets.checks import reconciliation
 from incload_assets.checks.kinds import LightCheck, TableCheck
 from incload_assets.checks.registry import LIGHT_CHECKS, TABLE_CHECKS, light_checks, table_checks
 from incload_assets.cli.support import screen
 from incload_assets.cli.support.options import AsJson, TableName
 from incload_assets.cli.support.project import open_project
-from incload_assets.code_location import CHECK_SCHEDULES
 from incload_assets.declaration.explained import explained
 from incload_assets.declaration.table import Table
 from incload_assets.progress.observed import SENSOR
@@ -48,8 +48,8 @@ def _checked(table: Table) -> Iterator[str]:
         *(LIGHT_CHECKS[name] for name in light_checks(table)),
         *(TABLE_CHECKS[name] for name in table_checks(table)),
     ]
-    crons = {check: cron for cron, checks, _ in CHECK_SCHEDULES.values() for check in checks}
     described = {check.name: check.description for check in found} | {reconciliation.NAME: reconciliation.DESCRIPTION}
     for name, description in described.items():
-        yield f"{name} ({crons[name]} UTC): {description}"
+        when = f"{cron} UTC" if (cron := JOB_OF[name].cron) else "with the sensor's looks"
+        yield f"{name} ({when}): {description}"
     yield f"The sensor {SENSOR} requests the loads; a run that loads evaluates the checks, too."

@@ -65,7 +65,7 @@ def ready(table: TableName, as_json: AsJson = False) -> None:
             facts=gather(project.instance, [wanted], project.lake, now()),
             instance=project.instance,
             settings=project.settings,
-            schedules=project.reconciling(wanted),
+            schedules=project.reconciling,
         )
         found = verdicts(around)
     passed = sum(each.passed for each in found)

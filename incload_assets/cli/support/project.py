@@ -13,14 +13,15 @@ import dagster as dg
 from pyspark.sql import SparkSession
 
 from incload_assets.assets.incremental import table_of
+from incload_assets.automation.check_jobs import CHECK_RECONCILIATION
 from incload_assets.change_log.context import LoadContext
-from incload_assets.checks.reconciliation import NAME as RECONCILIATION
 from incload_assets.cli.support.folder import enter_project
 from incload_assets.declaration.table import Table
 from incload_assets.monitoring.telemetry.emitters import collect_and_send
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.project_files import ProjectFiles
+from incload_assets.platform.run_files import keep_small
 from incload_assets.platform.settings import Settings
 from incload_assets.platform.spark.resource import SparkResource
 
@@ -74,15 +75,11 @@ class Project:
         """Records the loads that ended since the last time in the lake's table ``_loads``."""
         collect_and_send(self.instance, self.tables.values(), self.lake)
 
-    def reconciling(self, table: Table) -> list[str]:
-        """The names of the schedules whose jobs have the check ``reconciliation`` of a table."""
-        code = self.definitions.get_repository_def()
-        check = dg.AssetCheckKey(table.key, RECONCILIATION)
-        return [
-            schedule.name
-            for schedule in code.schedule_defs
-            if check in code.get_job(schedule.job_name).asset_layer.asset_graph.asset_check_keys
-        ]
+    @property
+    def reconciling(self) -> list[str]:
+        """The names of the schedules that reconcile tables."""
+        schedules = self.definitions.get_repository_def().schedule_defs
+        return [schedule.name for schedule in schedules if schedule.job_name == CHECK_RECONCILIATION.name]
 
 
 @contextmanager
@@ -93,6 +90,7 @@ def open_project(*, verbose: bool = False) -> Iterator[Project]:
         IncrementalLoadError: The current folder is not in a project, or a table's declaration is wrong.
     """
     found = enter_project()
+    keep_small()
     defs = _definitions(found)
     declared = (table_of(asset) for asset in defs.get_repository_def().assets_defs_by_key.values())
     tables = {table.name: table for table in declared if table is not None}

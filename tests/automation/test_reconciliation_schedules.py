@@ -7,11 +7,13 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from incload_assets.checks import reconciliation_schedules
-from incload_assets.checks.reconciliation_schedules import DEPTHS, run_requests
+from incload_assets.automation import reconciliation_schedules
+from incload_assets.automation.check_jobs import CHECK_RECONCILIATION
+from incload_assets.automation.reconciliation_schedules import DEPTHS, run_requests
+from incload_assets.checks import last_results
 from incload_assets.code_location import incremental_definitions
 from incload_assets.platform.settings import Settings
-from tests.support.guest_table import guest, house, key
+from tests.support.guest_table import guest, house, job_of, key
 
 
 def test_the_more_depends_on_a_table_the_more_is_compared() -> None:
@@ -29,16 +31,20 @@ def test_a_month_is_compared_in_runs_of_bounded_size_that_find_what_differs(
             h.deliver(number, guest(str(number), day=number))
         assert h.load(1, 2, 3) == [True, True, True]
         requests = list(run_requests(DEPTHS[1], [h.table], h.lake, "now"))
-        configs = [request.run_config["ops"]["guests__reconciliation"]["config"] for request in requests]
-        assert configs == [{"partitions": [key(3), key(2)]}, {"partitions": [key(1)]}]
+        configs = [request.run_config["ops"]["reconcile_each_table"]["config"] for request in requests]
+        assert configs == [
+            {"tables": ["guests"], "partitions": [key(3), key(2)]},
+            {"tables": ["guests"], "partitions": [key(1)]},
+        ]
         assert len({request.run_key for request in requests}) == 2
-        for request in requests:
-            result = h.run(dg.AssetSelection.checks(*request.asset_check_keys or ()), config=dict(request.run_config))
-            [evaluation] = result.get_asset_check_evaluations()
-            assert result.success and evaluation.passed
-            assert evaluation.metadata["windows_compared"].value == len(
-                request.run_config["ops"]["guests__reconciliation"]["config"]["partitions"]
+        for request, windows in zip(requests, (2, 1), strict=True):
+            job = job_of(CHECK_RECONCILIATION, h.table)
+            result = job.execute_in_process(
+                run_config=dict(request.run_config), instance=h.instance, resources=h.resources
             )
+            _, verdict = last_results(h.instance, [h.table])["guests"]["reconciliation"]
+            assert result.success and verdict.passed
+            assert verdict.metadata["windows_compared"].value == windows
 
 
 def test_the_schedules_are_part_of_the_code_location(tmp_path: Path) -> None:

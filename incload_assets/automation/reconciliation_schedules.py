@@ -10,14 +10,12 @@ from math import inf
 
 import dagster as dg
 
+from incload_assets.automation.check_jobs import CHECK_RECONCILIATION
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.window_records import WindowRecord
-from incload_assets.checks import reconciliation
-from incload_assets.checks.registry import step_name
 from incload_assets.declaration.slo import Criticality
 from incload_assets.declaration.table import Table
 from incload_assets.load.faults import Faults, unheard
-from incload_assets.platform.dagster_private import UnresolvedAssetJobDefinition
 from incload_assets.platform.lake import Lake
 
 WINDOWS_PER_RUN = 50
@@ -39,8 +37,8 @@ DEPTHS = (
 )
 
 
-def reconciliation_schedules(tables: Iterable[Table], job: UnresolvedAssetJobDefinition) -> list[dg.ScheduleDefinition]:
-    """The schedules over all tables, by the job over their checks ``reconciliation``."""
+def reconciliation_schedules(tables: Iterable[Table], job: dg.JobDefinition) -> list[dg.ScheduleDefinition]:
+    """The schedules over all tables, by the job that reconciles them."""
     return [_schedule(depth, list(tables), job) for depth in DEPTHS]
 
 
@@ -68,15 +66,11 @@ def run_requests(
 
 
 def _request(table: Table, keys: Sequence[str], run_key: str) -> dg.RunRequest:
-    config = {"partitions": list(keys)}
-    return dg.RunRequest(
-        run_key=run_key,
-        run_config={"ops": {step_name(table, reconciliation.NAME): {"config": config}}},
-        asset_check_keys=[dg.AssetCheckKey(table.key, reconciliation.NAME)],
-    )
+    config = {"tables": [table.name], "partitions": list(keys)}
+    return dg.RunRequest(run_key=run_key, run_config={"ops": {CHECK_RECONCILIATION.step_name: {"config": config}}})
 
 
-def _schedule(depth: Depth, tables: Sequence[Table], job: UnresolvedAssetJobDefinition) -> dg.ScheduleDefinition:
+def _schedule(depth: Depth, tables: Sequence[Table], job: dg.JobDefinition) -> dg.ScheduleDefinition:
     @dg.schedule(
         name=depth.name,
         job=job,
