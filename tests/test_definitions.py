@@ -61,11 +61,10 @@ def test_a_table_brings_its_sensor_and_its_checks_and_there_are_jobs_for_all_tab
             "undo_loads",
             "vacuum_tables",
         ],
-        "sensors": ["collect_loads", "orphaned_runs", "replay_after_contract_change", "watch_items"],
+        "sensors": ["collect_loads", "orphaned_runs", "replay_after_contract_change", "watch_sources"],
         "schedules": [
             "backup_instance_schedule",
             "check_reconciliation_schedule",
-            "check_tables_schedule",
             "check_uniqueness_schedule",
             "compact_files_schedule",
             "expire_payloads_schedule",
@@ -91,7 +90,7 @@ def test_a_table_from_kafka_has_a_check_more_and_a_sensor_looks_as_often_as_its_
     definitions = incremental_definitions([asset], Settings())
     dg.Definitions.validate_loadable(definitions)
     assert dg.AssetCheckKey(asset.key, "headroom") in definitions.resolve_asset_graph().asset_check_keys
-    assert definitions.get_repository_def().get_sensor_def("watch_items").minimum_interval_seconds == 300
+    assert definitions.get_repository_def().get_sensor_def("watch_sources").minimum_interval_seconds == 300
     with pytest.raises(
         DeclarationError,
         match=r"items: interval is 0:00:00. Rule: .*the sensor looks once a second",
@@ -163,10 +162,10 @@ def test_a_table_inside_the_folder_of_another_is_refused() -> None:
         incremental_definitions([*others, items_asset(name="Shop"), inner], Settings())
 
 
-def test_tables_whose_sensors_would_have_one_name_are_refused() -> None:
+def test_tables_whose_checks_would_have_one_name_are_refused() -> None:
     twins = [items_asset(name="b__c", key_prefix="a"), items_asset(name="c", key_prefix=["a", "b"])]
     with pytest.raises(
-        DeclarationError, match=r"a/b__c .* and a/b/c .* would both have the sensor watch_a__b__c\. Rule"
+        DeclarationError, match=r"a/b__c .* and a/b/c .* would both have the checks' step a__b__c\. Rule"
     ):
         incremental_definitions(twins, Settings())
 
@@ -177,8 +176,7 @@ def test_tables_with_similar_names_have_places_of_their_own() -> None:
         "collect_loads",
         "orphaned_runs",
         "replay_after_contract_change",
-        "watch_item",
-        "watch_items",
+        "watch_sources",
     ]
 
 
@@ -223,7 +221,7 @@ def test_without_samples_there_is_no_shop() -> None:
         *("customer_features", "service_logs", "service_health", "settings"),
         *("web_events", "visitor_days", "articles", "assortment"),
     )
-    assert {f"watch_{table}" for table in samples} <= set(names(defs)["sensors"])
+    assert {dg.AssetKey(table) for table in samples} <= defs.resolve_asset_graph().get_all_asset_keys()
     assert names(code_location(Settings(samples=False))) == names(incremental_definitions([], Settings()))
 
 

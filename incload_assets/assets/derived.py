@@ -185,7 +185,7 @@ def derived_asset(
     """Declares a table derived from other tables; decorates the function that makes a window's rows.
 
     A derived table is an incremental asset: its source for a window are the rows of the upstream tables for that
-    window. If they change for any reason (late rows, deletes, a rollback, an erasure), the table's sensor requests the
+    window. If they change for any reason (late rows, deletes, a rollback, an erasure), the sensor requests the
     affected windows, and these are computed again and replaced.
 
     Args:

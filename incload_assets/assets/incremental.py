@@ -85,7 +85,7 @@ def incremental_asset(
         log_retention: How long after its end a window can still be replaced. Of older windows the log keeps only the
             changes that may still affect the table (the newest of each key), and a window whose source has changed
             since is replaced only by a run that is tagged for it. None: everything is kept.
-        interval: How often the table's sensor checks the source, and so how often the open window is loaded while it
+        interval: How often the sensor checks the source, and so how often the open window is loaded while it
             changes. ``incload status TABLE`` reports if loads cannot keep up.
         slo: Service level objectives, see ``incload slo``.
         criticality: Who is notified of an alert: ``high`` pages a person, ``normal`` opens a ticket, ``low`` notifies
@@ -113,7 +113,7 @@ def incremental_asset(
         tags: Tags for searching.
         kinds: As in ``dagster.asset``; default: spark and deltalake.
         metadata: Metadata in addition to that of the declaration.
-        automation_condition: A condition in addition to the table's sensor.
+        automation_condition: A condition in addition to the sensor.
 
     The function receives the contract's columns, typed, plus the fields that conditions of ``changes`` use, and returns
     the contract's columns. It is row-wise and deterministic: no filter, join or aggregate.

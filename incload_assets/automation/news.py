@@ -6,6 +6,7 @@ by a transaction that ended later than others, are found by the next question: e
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from typing import Any
 
 import dagster as dg
 
@@ -60,7 +61,8 @@ def _assets_of(run: dg.DagsterRun) -> Iterable[dg.AssetKey] | None:
     if LOADS_NOTHING.items() <= run.tags.items():
         if not run.is_finished:
             return []
-        forms = [step.get("config") or {} for step in run.run_config.get("ops", {}).values()]
+        steps: Any = run.run_config.get("ops", {})
+        forms = [step.get("config") or {} for step in steps.values()]
         names = [name for form in forms for name in (form.get("tables") or filter(None, [form.get("table")]))]
         return [dg.AssetKey.from_user_string(name) for name in names] or None
     return None

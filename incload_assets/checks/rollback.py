@@ -14,7 +14,7 @@ from incload_assets.progress.undone import SEEN, undone_windows
 NAME = ROLLBACK
 DESCRIPTION = "The table is the one that was loaded: not restored to an older version, deleted or created again."
 REPAIR = "repair"
-"""Metadata: why a load is needed, by partition key; the table's sensor requests these partitions."""
+"""Metadata: why a load is needed, by partition key; the sensor requests these partitions."""
 
 
 def rollback(look: Observation) -> dg.AssetCheckResult:

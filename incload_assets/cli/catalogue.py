@@ -63,7 +63,7 @@ _PANELS = {
     },
     "Operate": {
         "pause": ("operate", "Stop the loads of a table for a time. Detection and checks go on."),
-        "resume": ("operate", "End the pause of a table: its sensor requests what has arrived meanwhile."),
+        "resume": ("operate", "End the pause of a table: the sensor requests what has arrived meanwhile."),
         "silence": ("operate", "Send no messages and alerts for a time, for a deployment or other planned work."),
         "compact": ("operate", "Remove from a table's log what no longer decides; a schedule does so every night."),
         "backup": ("restore", "Save Dagster's storage, with all checkpoints; a job does so every night."),

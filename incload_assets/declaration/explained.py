@@ -33,7 +33,7 @@ def _windows(partitions_def: dg.TimeWindowPartitionsDefinition) -> Iterator[str]
 
 def _looks(table: Table) -> Iterator[str]:
     yield (
-        f"The table's sensor looks every {spoken(table.interval)} and requests the windows that are new or "
+        f"The sensor looks every {spoken(table.interval)} and requests the windows that are new or "
         "have changed. "
         "If the source holds what was loaded, nothing is read."
     )

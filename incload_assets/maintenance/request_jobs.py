@@ -2,7 +2,7 @@
 
 A person names a table and partitions. The job asks Dagster for a backfill of exactly these, with the tags of the
 request. So its runs are like all runs of the table: they wait for their turn, Dagster repeats one that is killed, the
-audit has what they did, and a partition that fails is failed, and found by the table's sensor.
+audit has what they did, and a partition that fails is failed, and found by the sensor.
 """
 
 from dataclasses import replace

@@ -242,7 +242,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         name="incload_windows",
-        help="Windows by status, as the table's sensor last saw them.",
+        help="Windows by status, as the sensor last saw them.",
         labels=("status",),
         values=_windows,
     ),
@@ -357,7 +357,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         name="incload_sensor_running",
-        help="0 if somebody has stopped the table's sensor.",
+        help="0 if somebody has stopped the sensor.",
         values=lambda t, _: iter([((), float(t.watch.running))]),
     ),
     Metric(
@@ -372,12 +372,12 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         name="incload_sensor_success_timestamp_seconds",
-        help="When the table's sensor last ran without an error.",
+        help="When the sensor last looked at the table without an error.",
         values=_sensor_success,
     ),
     Metric(
         name="incload_source_up",
-        help="0 if the last tick of the table's sensor failed, because the source did not answer or refused.",
+        help="0 if the last look of the sensor at the table failed, because the source did not answer or refused.",
         values=_source_up,
     ),
     Metric(

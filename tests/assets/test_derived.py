@@ -21,6 +21,7 @@ from incload_assets.platform.errors import DeclarationError
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.settings import Settings
 from incload_assets.platform.spark.resource import SparkResource
+from incload_assets.progress.observed import SENSOR
 from tests.support.tables import DAYS, DatedItem, Item, StampedItem, day
 
 HOURS = dg.HourlyPartitionsDefinition("2026-01-01-00:00")
@@ -75,8 +76,8 @@ def test_a_derived_table_is_an_incremental_one_with_its_tables_upstream() -> Non
     dg.Definitions.validate_loadable(definitions)
     graph = definitions.resolve_asset_graph()
     assert graph.get(dg.AssetKey("joined")).parent_keys == {DATED.key, STATE.key}
-    names = {sensor.name for sensor in definitions.get_repository_def().sensor_defs}
-    assert {"watch_dated", "watch_state", "watch_joined"} <= names
+    watched = definitions.get_repository_def().get_sensor_def(SENSOR).asset_selection
+    assert watched is not None and watched.resolve(graph) == {DATED.key, STATE.key, asset.key}
     assert derive().backfill_policy == DATED.backfill_policy
     assert derive().descriptions_by_key[dg.AssetKey("by_value")] == "Some rows."
 

@@ -60,7 +60,7 @@ print(json.dumps(said))
 QUESTIONS = (
     "status", "status --json", "doctor", "doctor fees", "metrics --once", "slo", "ready loans", "ready fees",
     "history loans", "history fees", "audit", "audit fees", "/on-call", "/table/fees", "/table/loans",
-    "watch_fees", "watch_loans", "replay_after_contract_change",
+    "watch_sources", "replay_after_contract_change",
 )  # fmt: skip
 
 
@@ -207,7 +207,7 @@ def test_a_damaged_table_is_named_with_its_remedy_and_everything_about_the_other
         code, text = said[name][0], " ".join(unescape(said[name][1]).split())  # without line breaks
         assert code == (not name.startswith("/")), (name, text)
         assert BAD in text and all(re.search(words, text) for words in damage.says), (name, text)
-    for name in ("doctor fees", "history fees", "audit fees", "watch_fees", "replay_after_contract_change"):
+    for name in ("doctor fees", "history fees", "audit fees", "watch_sources", "replay_after_contract_change"):
         assert said[name][0] == 0, (name, said[name])
     assert re.search("✓ +table and log readable", said["ready fees"][1])
     rows = {line.split()[0]: line.split()[1:2] for line in said["status"][1].splitlines() if line.split()}
@@ -294,16 +294,16 @@ def down(clone: Clone) -> Iterator[None]:
 def test_a_source_that_is_down_is_named_with_its_remedy_and_everything_about_the_others_is_there(
     clone: Clone, down: None
 ) -> None:
-    checks, sensors = [f"check {name}" for name in DOWN], [f"watch_{name}" for name in DOWN]
-    said = asked(clone, *QUESTIONS, "rebuild", *checks, *sensors[:-1], "/table/by_query", **ADDRESSES)
+    checks = [f"check {name}" for name in DOWN]
+    said = asked(clone, *QUESTIONS, "rebuild", *checks, "/table/by_query", **ADDRESSES)
 
     assert {name: text for name, (_, text) in said.items() if FOREIGN.search(text) or "pa55word" in text} == {}
     for name, (_, says) in DOWN.items():
-        for question in ("status", "status --json", f"check {name}", f"watch_{name}"):
+        for question in ("status", "status --json", f"check {name}", "watch_sources"):
             code, text = said[question][0], " ".join(said[question][1].split())
-            assert code == 1 and re.search(f"{name}: .*{says}", text), (question, text)
+            assert code == (question != "watch_sources") and re.search(f"{name}: .*{says}", text), (question, text)
     others = ("doctor", "metrics --once", "slo", "history loans", "history fees", "audit", "audit fees", "rebuild")
-    for question in (*others, "/on-call", "/table/loans", "/table/by_query", "watch_fees"):
+    for question in (*others, "/on-call", "/table/loans", "/table/by_query", "watch_sources"):
         assert said[question][0] == 0, (question, said[question])
     rows = {line.split()[0]: " ".join(line.split()[1:2]) for line in said["status"][1].splitlines() if line.split()}
     assert {name: rows[name] for name in (*GOOD, *DOWN)} == dict.fromkeys(GOOD, "1") | dict.fromkeys(DOWN, "?")

@@ -85,7 +85,7 @@ def test_a_new_project_loads_its_sample_and_passes_the_checks_of_dagster_and_its
     checked = installed.run("dg", "check", "defs", folder=project)
     assert "All definitions loaded successfully." in checked.stdout, checked.stdout + checked.stderr
     listed = installed.run("dg", "list", "defs", "--json", folder=project)
-    assert '"watch_payments"' in listed.stdout
+    assert '"watch_sources"' in listed.stdout
     launched = installed.run(
         *("dg", "launch", "--assets", "payments", "--partition"),
         sorted(file.stem for file in (project / ".incload/landing/payments").iterdir())[0],

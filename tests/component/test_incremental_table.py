@@ -188,7 +188,7 @@ def test_a_project_loads_its_files_of_yaml_and_makes_what_they_share(location: P
     [table] = [table for asset in found.assets or () if (table := table_of(asset)) is not None]
     assert table.source == Files("{landing}/payments/{window:%Y-%m-%d}.csv")
     repository = found.get_repository_def()
-    assert {"watch_payments", "orphaned_runs"} <= {sensor.name for sensor in repository.sensor_defs}
+    assert {"watch_sources", "orphaned_runs"} <= {sensor.name for sensor in repository.sensor_defs}
     assert repository.has_job("undo_loads")
 
 

@@ -67,7 +67,7 @@ def test_a_table_that_merges_files_is_explained_in_full() -> None:
             "If a file is added or its content changes, its window is loaded again: rows that left the file leave the "
             "table.",
             "The rows of a deleted file leave the table.",
-            "The table's sensor looks every 15 seconds and requests the windows that are new or have changed. If the "
+            "The sensor looks every 15 seconds and requests the windows that are new or have changed. If the "
             "source holds what was loaded, nothing is read.",
             "A window without data waits for it.",
         ],
@@ -127,7 +127,7 @@ def test_a_history_of_a_database_is_explained_in_full() -> None:
         "transaction of that time has ended.",
         "A row that changes leaves the window of its former change, which keeps what it read; its new window has it.",
         "A row that is deleted at the source is not noticed and stays, unless a column marks it for delete_when.",
-        "The table's sensor looks every 15 seconds and requests the windows that are new or have changed. If "
+        "The sensor looks every 15 seconds and requests the windows that are new or have changed. If "
         "the source "
         "holds what was loaded, nothing is read.",
         "A window without data waits for it.",

@@ -365,7 +365,7 @@ class LagScratch(Scratch):
         return sorted((row["id"], row["name"]) for row in rows) == sorted(self.database.rows.items())
 
     def look(self) -> None:
-        """Runs a tick of the table's sensor, which requests nothing.
+        """Runs a tick of the sensor, which requests nothing.
 
         The first tick of a sensor looks at all windows, later ones mostly at the newest; so each is of a new sensor.
         """

@@ -43,7 +43,7 @@ class Office:
     repositories: dict[tuple[dg.AssetsDefinition, ...], dg.RepositoryDefinition] = field(default_factory=dict)
 
     def notified(self, *others: dg.AssetsDefinition, after: timedelta = 3 * MINUTE) -> list[str]:
-        """What Slack got by a tick of the sensor, some time after the one before; the table's sensor ticked first."""
+        """What Slack got by a tick of the sensor, some time after the one before; the sensor ticked first."""
         self.later += after
         if others not in self.repositories:
             definitions = incremental_definitions([self.workshop.asset, *others], Settings())

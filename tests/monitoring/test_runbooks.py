@@ -111,7 +111,7 @@ def test_the_reconciliation_of_all_partitions_is_configured_as_the_page_says(
     jobs = {words[words.index("-j") + 1] for words in commands("dagster") if "-j" in words}
     sensors = {words[-1] for words in commands("dagster") if words[1:2] == ["sensor"] and words[2] != "list"}
     assert jobs <= {job.name for job in defs.resolve_all_job_defs()}
-    assert sensors == {"watch_orders"} <= {sensor.name for sensor in defs.sensors or ()}
+    assert sensors == {"watch_sources"} <= {sensor.name for sensor in defs.sensors or ()}
 
 
 def of_payments(words: list[str]) -> list[str]:

@@ -1,21 +1,23 @@
 """What a sensor keeps of each tick: statuses, since when news wait, and how far behind the table is."""
 
 import json
+from collections.abc import Callable
 from datetime import timedelta
-from importlib import import_module
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
-from incload_assets.automation.window_requests import source_sensor
+from incload_assets.automation import looks, watching
+from incload_assets.automation.pace import Pace
+from incload_assets.automation.watching import Watching
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.code_location import incremental_definitions
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.window import window_of
 from incload_assets.platform.settings import Settings
 from incload_assets.progress.lateness import Lateness
-from incload_assets.progress.observed import Observed, observation, observed_in
+from incload_assets.progress.observed import Observed, observation, observed_in, observed_tables, pass_in
 from incload_assets.progress.progress import WindowProgress
 from incload_assets.sources.kafka.kafka import Kafka
 from incload_assets.sources.kafka.topic import Identity
@@ -24,36 +26,40 @@ from tests.support.guest_table import DAYS, NOON, House, guest, house, key
 from tests.support.tables import make
 
 
-def tick(h: House, cursor: str | None = None) -> Observed:
-    """One tick of the table's sensor; what it keeps."""
-    sensor = source_sensor(h.table, name="watch_guests")
+def ticks(h: House) -> Callable[[], Observed]:
+    """Ticks of one sensor; what it keeps of the table."""
+    watching = Watching({h.table: 1})
     repository = incremental_definitions([h.asset], Settings(home=h.root)).get_repository_def()
-    context = dg.build_sensor_context(h.instance, cursor=cursor, resources={"lake": h.lake}, repository_def=repository)
-    sensor.evaluate_tick(context)
-    seen = observed_in(context.cursor)
-    assert seen is not None
-    return seen
+
+    def tick() -> Observed:
+        for one in watching:
+            one.due, one.pace = 0.0, Pace()
+        watching.tick(dg.build_sensor_context(h.instance, resources={"lake": h.lake}, repository_def=repository))
+        return observed_tables(h.instance, [h.table])["guests"]
+
+    return tick
 
 
 def at(monkeypatch: pytest.MonkeyPatch, hours: float) -> None:
     """Set the clock to some hours after noon of January 5th."""
-    module = import_module("incload_assets.automation.window_requests")  # the package exports a function of that name
-    monkeypatch.setattr(module, "now", lambda: NOON + timedelta(hours=hours))
+    for module in (looks, watching):
+        monkeypatch.setattr(module, "now", lambda: NOON + timedelta(hours=hours))
 
 
 def test_news_wait_since_they_were_first_seen_until_they_are_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with house(tmp_path, Settings(home=tmp_path)) as h:
+        tick = ticks(h)
         at(monkeypatch, 0)
-        nothing = tick(h)
+        nothing = tick()
         assert (nothing.windows["waiting"], nothing.pending, nothing.oldest) == (4, {}, timedelta(0))
         h.deliver(3, guest("1", day=3))
         at(monkeypatch, 1)
-        first = tick(h, nothing.as_text())
+        first = tick()
         at(monkeypatch, 3)
         h.deliver(4, guest("2", day=4))
-        second = tick(h, first.as_text())
+        second = tick()
         assert list(second.pending) == [key(3), key(4)]
         assert second.oldest == timedelta(hours=2)
         assert second.waiting_bytes > first.waiting_bytes > 0
@@ -84,8 +90,6 @@ def test_records_wait_by_topic_partition_beyond_those_that_were_ingested(tmp_pat
     assert observed_in(found.as_text()) == found
 
 
-def test_a_cursor_that_somebody_has_set_is_as_good_as_none(tmp_path: Path) -> None:
-    for cursor in (None, "", "7", "[1]", '{"no": "observation"}', "not JSON"):
-        assert observed_in(cursor) is None
-    with house(tmp_path, Settings(home=tmp_path)) as h:
-        assert tick(h, "set by hand").windows["loaded"] == 0
+def test_what_somebody_has_set_is_as_good_as_none() -> None:
+    for text in (None, "", "7", "[1]", '{"no": "observation"}', "not JSON"):
+        assert (observed_in(text), pass_in(text)) == (None, None)

@@ -93,7 +93,7 @@ class Workshop:
         return file
 
     def tick(self) -> list[dg.RunRequest]:
-        """What the table's sensor asks for now, as the daemon gets it."""
+        """What the sensor asks for now, as the daemon gets it."""
         return list(self.evaluate().run_requests or [])
 
     def evaluate(self) -> Any:

@@ -14,7 +14,7 @@ def check(ctx: typer.Context, table: TableName) -> None:
     """Evaluate every check of a table in one Dagster run.
 
     The exit code is 1 if a check of severity ERROR fails, or one could not be evaluated, or the source could not be
-    checked. Nothing is repaired here: the table's sensor loads the partitions that were found wrong.
+    checked. Nothing is repaired here: the sensor loads the partitions that were found wrong.
 
     - **Writes:** no table and no log.
     - **Spark:** started if it is not up; the source is read again, and compared.

@@ -29,7 +29,7 @@ def pause(
 ) -> None:
     """Stop the loads of a table for a time. Detection and checks go on.
 
-    The table's sensor requests nothing, and loads by hand, backfills and queued runs are refused; a load that runs
+    The sensor requests nothing, and loads by hand, backfills and queued runs are refused; a load that runs
     already ends as usual. `incload status`, checks, metrics and dashboards say who paused the table, why and until
     when. The pause ends by itself, or with `incload resume`.
 
@@ -49,7 +49,7 @@ def resume(
     table: TableName,
     because: Annotated[str, typer.Option("--because", help="Why.")] = "",
 ) -> None:
-    """End the pause of a table: its sensor requests what has arrived meanwhile.
+    """End the pause of a table: the sensor requests what has arrived meanwhile.
 
     - **Writes:** an entry in the audit.
     - **Spark:** not started.
