@@ -26,7 +26,7 @@ BEHIND = timedelta(minutes=1)
 
 @dataclass(frozen=True)
 class Seen:
-    """What the last whole look at a table found, to tell whether anything has changed since.
+    """The findings of the last whole look at a table, to tell whether anything has changed since.
 
     Args:
         until: Until when it holds without any news.

@@ -20,7 +20,7 @@ CLOCKS = timedelta(seconds=10)
 
 
 class News:
-    """What one sensor has seen of Dagster's history; starts over with each process."""
+    """The news of Dagster's history for one sensor; starts over with each process."""
 
     def __init__(self) -> None:
         self._events: list[int] = []
@@ -53,7 +53,7 @@ class News:
 
 
 def _assets_of(run: dg.DagsterRun) -> Iterable[dg.AssetKey] | None:
-    """The assets of which a run may change what the sensor does; None: maybe all."""
+    """The assets that a run may have changed for the sensor; None: maybe all."""
     if run.asset_selection:
         return run.asset_selection
     if run.asset_check_selection:

@@ -2,8 +2,8 @@
 
 A tick looks at the tables whose interval is over, some at once, each in a thread of its own that reads source and log.
 It waits for a look for some seconds; a source that takes longer keeps its thread, and its table is not looked at twice
-at once, while the tables whose looks are done are decided about. A table of which neither its source nor Dagster has
-news, and for which no instant has come that matters, costs a look at the times of its folders, or one question about
+at once, while the tables whose looks are done are decided about. A table without news at its source or in Dagster,
+and for which no instant has come that matters, costs a look at the times of its folders, or one question about
 its newest windows; it is looked at wholly every hour. What the sensor knows is in the memory of its process:
 where that starts again, every table is looked at wholly once.
 """
@@ -90,7 +90,7 @@ def _hanging(table: Table) -> SourceUnavailable:
 
 
 class Watching:
-    """What the sensor knows of all tables, from tick to tick."""
+    """The sensor's knowledge of all tables, from tick to tick."""
 
     def __init__(self, tables: Mapping[Table, int]) -> None:
         began, each = time.monotonic(), CHECKED_AGAIN / len(tables)  # so that not all are checked in the first tick

@@ -198,7 +198,7 @@ def watches(instance: dg.DagsterInstance, tables: Sequence[Table]) -> dict[str, 
 
 
 def _watch(running: bool, tick: datetime, seen: Observed | None) -> Watch:
-    """The looks at a table, of which the last one ended at ``tick``."""
+    """The looks at a table; the last one ended at ``tick``."""
     if seen is None:
         return Watch(running=running, tick=tick)
     if not seen.trouble:

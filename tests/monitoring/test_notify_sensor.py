@@ -13,11 +13,13 @@ import pytest
 
 from incload_assets.assets import Freshness
 from incload_assets.assets.incremental import table_of
+from incload_assets.automation.pace import Pace
+from incload_assets.automation.watching import Watching
 from incload_assets.code_location import incremental_definitions
 from incload_assets.declaration.window import now
 from incload_assets.monitoring import notify_sensor as module
 from incload_assets.platform.settings import Settings
-from incload_assets.progress.observed import SENSOR, Observed, observed_tables
+from incload_assets.progress.observed import Observed, observed_tables
 from incload_assets.progress.pause import pause, resume
 from incload_assets.progress.silence import silence, unsilence
 from tests.support.load_history import seen, tick
@@ -40,7 +42,11 @@ class Office:
     later: timedelta = timedelta(0)
     cursor: str | None = None
     said: list[str] = field(default_factory=list)
+    watching: Watching = field(init=False)
     repositories: dict[tuple[dg.AssetsDefinition, ...], dg.RepositoryDefinition] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.watching = Watching({self.workshop.table: 1})
 
     def notified(self, *others: dg.AssetsDefinition, after: timedelta = 3 * MINUTE) -> list[str]:
         """What Slack got by a tick of the sensor, some time after the one before; the sensor ticked first."""
@@ -48,7 +54,9 @@ class Office:
         if others not in self.repositories:
             definitions = incremental_definitions([self.workshop.asset, *others], Settings())
             self.repositories[others] = definitions.get_repository_def()
-        self._tick(SENSOR, others, None)
+        for one in self.watching:
+            one.due, one.pace = 0.0, Pace()
+        self.watching.tick(dg.build_sensor_context(self.workshop.instance, resources={"lake": self.workshop.lake}))
         tick(self.workshop.instance, self.workshop.table, self._observed())
         before = len(self.posts.texts(f"/{TOKEN}"))
         result = self._tick(module.NAME, others, self.cursor)
