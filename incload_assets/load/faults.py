@@ -117,7 +117,7 @@ def unreadable_tables(tables: Iterable[Table], lake: Lake) -> dict[str, str]:
 
 
 def _state(table: Table, lake: Lake) -> str | None:
-    """A text that changes with the Delta logs of a table and its log; None if one of them has none, or is not listed."""
+    """A text that changes with the Delta logs of a table and its log; None without one, or if it cannot be listed."""
     try:
         logs = [lake.commits(uri) for uri in (lake.table_uri(table.key.path), lake.log_uri(table.key.path))]
     except OF_A_TABLE:
