@@ -1,11 +1,13 @@
 """Window records: one row per ingested window in the change log, of kind ``control``, read without Spark."""
 
 import json
+import os
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from threading import Lock
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +18,9 @@ from incload_assets.change_log.change import CONTROL
 from incload_assets.declaration.source import Position
 from incload_assets.platform.lake import data_files
 from incload_assets.platform.lake_rows import dataset_of
+from incload_assets.platform.object_store import is_s3
+from incload_assets.platform.remembered import Remembered
+from incload_assets.platform.settings import current_settings
 
 WITHDRAWN = "withdrawn"
 """The fingerprint of a window whose first load was undone."""
@@ -23,6 +28,9 @@ BASE = "base "
 """Beginning of the keys of base rows, which an adopted table had before; they are no windows of the calendar."""
 REMEMBERED = 100_000
 """Maximum number of window records that a process caches; they take about a kilobyte each."""
+
+MANY = 32
+"""Number of window records from which a process shares what it has read; fewer are opened as quickly."""
 
 WINDOW_RECORD_TYPE = T.StructType(
     [
@@ -50,6 +58,7 @@ WINDOW_RECORD_TYPE = T.StructType(
 )
 """Fields that older code does not know are ignored by it."""
 _FIELDS = frozenset(WINDOW_RECORD_TYPE.names)
+_INSTANTS = tuple(field.name for field in WINDOW_RECORD_TYPE.fields if isinstance(field.dataType, T.TimestampType))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +159,8 @@ class WindowRecord:
 def window_records_of(log: DeltaTable, *, only: Collection[str] | None = None) -> dict[str, WindowRecord]:
     """The window records in a version of a log, of all windows or of some, by partition key.
 
-    They are cached, as Delta's files never change: opening a thousand takes a second, and sensors do every half minute.
+    They are cached, as Delta's files never change: opening a thousand takes seconds, and sensors do every half minute.
+    Many are also remembered for other processes, or a command would open hundreds of thousands for a thousand tables.
     """
     files = data_files(log)
     wanted = pc.field("partition._kind") == CONTROL
@@ -161,8 +171,14 @@ def window_records_of(log: DeltaTable, *, only: Collection[str] | None = None) -
     places = {key: (log.table_uri, path) for key, path in zip(keys, found["path"].to_pylist(), strict=True)}
     known = {key: record for key, place in places.items() if (record := _remembered.get(place))}
     if unknown := sorted(places.keys() - known.keys()):
-        is_unknown = pc.field("partition._window").isin(pa.array(unknown, pa.string()))
-        known |= (read := _read(log, found.filter(is_unknown)))
+        read = _recalled(log, {key: places[key][1] for key in unknown}) if len(unknown) >= MANY else {}
+        if left := [key for key in unknown if key not in read]:
+            is_left = pc.field("partition._window").isin(pa.array(left, pa.string()))
+            read |= (opened := _read(log, found.filter(is_left)))
+            if len(left) >= MANY:
+                kept = ((_name(log, key), places[key][1], _as_text(record)) for key, record in opened.items())
+                _shared().keep(kept)
+        known |= read
         _remember({places[key]: record for key, record in read.items()})
     return known
 
@@ -189,6 +205,36 @@ def _read(log: DeltaTable, files: pa.Table) -> dict[str, WindowRecord]:
 
 def _record_of(stored: Mapping[str, Any]) -> WindowRecord:
     return WindowRecord(**{name: value for name, value in stored.items() if name in _FIELDS and value is not None})
+
+
+def _recalled(log: DeltaTable, paths: Mapping[str, str]) -> dict[str, WindowRecord]:
+    """The window records that a process on this machine has read from these files, by partition key.
+
+    Those whose file is gone from a local folder are left out, so that the loss is noticed.
+    """
+    local = None if is_s3(log.table_uri) else log.table_uri.removeprefix("file://")
+    there = [key for key, path in paths.items() if local is None or os.path.exists(os.path.join(local, unquote(path)))]
+    names = {_name(log, key): key for key in there}
+    known = _shared().recall({name: paths[key] for name, key in names.items()})
+    return {names[name]: _record_of(_stored_in(text)) for name, text in known.items()}
+
+
+def _shared() -> Remembered:
+    return Remembered(current_settings().home_root / "window_records.sqlite")
+
+
+def _name(log: DeltaTable, key: str) -> str:
+    return f"{log.table_uri} {key}"
+
+
+def _as_text(record: WindowRecord) -> str:
+    values = {name: value for name, value in vars(record).items() if value is not None}
+    return json.dumps(values, default=datetime.isoformat)
+
+
+def _stored_in(text: str) -> dict[str, Any]:
+    stored: dict[str, Any] = json.loads(text)
+    return stored | {name: datetime.fromisoformat(stored[name]) for name in _INSTANTS if name in stored}
 
 
 _remembered: dict[tuple[str, str], WindowRecord] = {}

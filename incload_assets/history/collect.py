@@ -86,7 +86,8 @@ class _Collector:
         since = pc.max(here.filter(pc.field("outcome") != "loaded")["ended_at"]).as_py()
         found = [*self._loaded(after=pc.max(here["event"]).as_py() or 0), *self._failed(since)]
         self.statuses += wiped(self.instance, names, self.identity)
-        if bare := [table for table in self.tables.values() if table.name not in pc.unique(seen["table"]).to_pylist()]:
+        told = {*pc.unique(seen["table"]).to_pylist()}
+        if bare := [table for table in self.tables.values() if table.name not in told]:
             found += self._logged(bare, {(row.table, row.window) for row in found if row.outcome == "loaded"})
         return sorted(_without(seen, found), key=lambda row: (row.ended_at, row.event))
 

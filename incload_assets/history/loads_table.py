@@ -54,14 +54,15 @@ class LoadsTable:
 
     def rows(
         self,
+        names: Sequence[str] | None = None,
         *,
         since: datetime | None = None,
         tables: Collection[str] | None = None,
         windows: Collection[str] | None = None,
         runs: Collection[str] | None = None,
     ) -> list[LoadRow]:
-        """The rows, oldest first; arguments as in :meth:`columns`."""
-        found = self.columns(SCHEMA.names, since=since, tables=tables, windows=windows, runs=runs)
+        """The rows, oldest first, with some columns or all; arguments as in :meth:`columns`."""
+        found = self.columns(names or SCHEMA.names, since=since, tables=tables, windows=windows, runs=runs)
         return sorted(as_rows(found), key=lambda row: (row.ended_at, row.event))
 
     def append(self, rows: Sequence[LoadRow], after: int) -> bool:

@@ -12,6 +12,8 @@ from incload_assets.declaration.table import Table
 from incload_assets.load.error_translation import translated, unforeseen
 from incload_assets.platform.errors import IncrementalLoadError, LakeUnreadable
 from incload_assets.platform.lake import AUDIT_FOLDER, DECISIONS_FOLDER, Lake
+from incload_assets.platform.remembered import Remembered
+from incload_assets.platform.settings import current_settings
 from incload_assets.platform.unreadable import described
 
 OF_A_TABLE: tuple[type[Exception], ...] = (
@@ -97,10 +99,30 @@ def expect_readable(table: Table, lake: Lake) -> None:
 
 
 def unreadable_tables(tables: Iterable[Table], lake: Lake) -> dict[str, str]:
-    """Why the newest versions of tables cannot be opened, by table name; without the readable ones."""
+    """Why the newest versions of tables cannot be opened, by table name; without the readable ones.
+
+    Tables that were readable are opened again when the files of their Delta logs have changed.
+    """
+    chosen, known = list(tables), Remembered(current_settings().home_root / "readable_tables.sqlite")
+    with ThreadPoolExecutor(_AT_ONCE, "incload-tables") as pool:
+        found = zip(chosen, pool.map(lambda table: _state(table, lake), chosen), strict=True)
+        states = {lake.table_uri(table.key.path): state for table, state in found if state is not None}
+    readable = known.recall(states)
+    left = [table for table in chosen if lake.table_uri(table.key.path) not in readable]
     faults = Faults(lake)
-    faults.in_threads(tables, lambda table: expect_readable(table, lake))
+    faults.in_threads(left, lambda table: expect_readable(table, lake))
+    uris = [lake.table_uri(table.key.path) for table in left if table.name not in faults.errors]
+    known.keep((uri, states[uri], "") for uri in uris if uri in states)
     return faults.found
+
+
+def _state(table: Table, lake: Lake) -> str | None:
+    """A text that changes with the Delta logs of a table and its log; None without one, or if it cannot be listed."""
+    try:
+        logs = [lake.commits(uri) for uri in (lake.table_uri(table.key.path), lake.log_uri(table.key.path))]
+    except OF_A_TABLE:
+        return None
+    return None if None in logs else " ".join(filter(None, logs))
 
 
 def unreadable_of_lake(lake: Lake) -> dict[str, LakeUnreadable]:

@@ -13,7 +13,7 @@ from incload_assets.checks.registry import LIGHT_CHECKS, check_names
 from incload_assets.declaration.table import Table
 from incload_assets.history.load_row import LoadRow
 from incload_assets.history.loads_table import LoadsTable
-from incload_assets.history.sums import sums_at
+from incload_assets.history.sums import Sums, sums_at
 from incload_assets.load.faults import unreadable_of_lake, unreadable_tables
 from incload_assets.monitoring.due_windows import window_length
 from incload_assets.platform.dagster_private import (
@@ -31,6 +31,12 @@ from incload_assets.progress.pause import Pause, pauses
 from incload_assets.progress.request import Request
 from incload_assets.progress.silence import ALL, silence_of, silences
 from incload_assets.progress.verdicts import last_verdicts, verdict_at
+
+OF_PERIODS = (
+    "table", "window", "window_start", "window_end", "due_at", "outcome", "asked_at", "ended_at", "instance", "event",
+    "run_id", "trigger", "why", "error_class", "seconds", "inserted", "updated", "deleted", "bytes",
+)  # fmt: skip
+"""The columns of recent loads that the indicators of a period depend on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,15 +138,33 @@ class Facts:
     shared: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
-def gather(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, at: datetime) -> Facts:
-    """The facts at an instant, from ``_loads`` and Dagster; a past instant takes only loads until then."""
+def gather(
+    instance: dg.DagsterInstance,
+    tables: Iterable[Table],
+    lake: Lake,
+    at: datetime,
+    *,
+    sums: Mapping[str, Sums] | None = None,
+    whole: bool = False,
+) -> Facts:
+    """The facts at an instant, from ``_loads`` and Dagster; a past instant takes only loads until then.
+
+    Args:
+        instance: The Dagster instance.
+        tables: What the facts are about.
+        lake: Its ``_loads`` is up to date.
+        at: Aware.
+        sums: The sums of the tables at the instant; None: they are computed.
+        whole: Whether recent loads have all their columns, for pages, or only those that indicators depend on.
+    """
     tables = list(tables)
     names = [table.name for table in tables]
     loads = LoadsTable(lake.followed())
-    [sums] = sums_at(loads, names, [at])
+    if sums is None:
+        [sums] = sums_at(loads, names, [at])
     since = min((_relevant_since(table, at) for table in tables), default=at)
     recent: dict[str, list[LoadRow]] = defaultdict(list)
-    for row in loads.rows(since=since, tables=names):
+    for row in loads.rows(None if whole else OF_PERIODS, since=since, tables=names):
         if row.ended_at <= at:
             recent[row.table].append(row)
     sensors, checks, under_way = watches(instance, tables), checks_now(instance, tables), _under_way(instance)

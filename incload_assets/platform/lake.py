@@ -1,5 +1,7 @@
 """The lake: paths of the Delta tables, their names in Spark, and reads and small writes without Spark."""
 
+import hashlib
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -156,6 +158,24 @@ class Lake:
             if cut is not None:
                 raise cut
         return table
+
+    def commits(self, uri: str) -> str | None:
+        """A text that changes with the Delta log of the table at ``uri``: a hash of its files; None if it has none."""
+        if _is_on_s3(uri):
+            try:
+                with self.files(uri) as files:
+                    infos = files.get_file_info(pafs.FileSelector("_delta_log", allow_not_found=True))
+            except TableNotFoundError:
+                return None
+            found = sorted((info.base_name, info.size, info.mtime_ns) for info in infos)
+        else:
+            try:
+                with os.scandir(f"{uri}/_delta_log") as entries:
+                    stats = [(entry.name, entry.stat()) for entry in entries]
+            except OSError:  # no such folder, or a file of it removed meanwhile
+                return None
+            found = sorted((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)
+        return hashlib.blake2b(repr(found).encode(), digest_size=16).hexdigest() if found else None
 
     def strangers(self, uri: str) -> list[str]:
         """The names of what is in the folder ``uri`` beside Delta's commits, sorted."""

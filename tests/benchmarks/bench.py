@@ -45,6 +45,7 @@ class Sizes:
         changed: Settings that are changed one by one.
         burst: The same at once.
         warm: Rounds that a server of small loads has behind it: Java compiles what runs often, for some ten of them.
+        rest: Seconds for which a location that has nothing to do is watched, twice.
         often: How many times as many pairs of small loads count: these differ more, and take little time.
     """
 
@@ -70,13 +71,14 @@ class Sizes:
     changed: int = 50
     burst: int = 1_000
     warm: int = 8
+    rest: int = 180
     often: int = 3
 
 
 SMALL = Sizes(
     partition=200, partitions=2, plain=4, growth=(2, 4), largest=6, big=2_000, steps=(200, 400), state=10_000,
     files=40, windows=10, tables=2, backfill=4, daily=5, first=2_000, single=2, keys=50, versions=4, loads=1,
-    soak=10, changed=3, burst=20, warm=0, often=1,
+    soak=10, changed=3, burst=20, warm=0, rest=5, often=1,
 )  # fmt: skip
 """To see that everything runs; the ratios mean nothing."""
 

@@ -1,6 +1,7 @@
 """Programs that a benchmark runs in processes of their own."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -28,3 +29,10 @@ def run_module(module: str, *arguments: str, **environment: Path) -> str:
     if done.returncode:
         raise RuntimeError(f"{module} failed: {done.stderr[-LAST_WORDS:]}")
     return done.stdout
+
+
+def peak_of(process: int) -> int:
+    """The largest resident set of a process so far, in bytes; for Linux, which keeps count."""
+    told = re.search(r"^VmHWM:\s+(\d+) kB$", Path(f"/proc/{process}/status").read_text(), re.MULTILINE)
+    assert told is not None
+    return int(told[1]) * 1024

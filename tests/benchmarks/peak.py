@@ -7,7 +7,6 @@
 
 import json
 import os
-import re
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from incload_assets.platform.settings import Settings
 from incload_assets.platform.spark import server as connect_server
 from incload_assets.platform.spark.resource import open_session
 from incload_assets.platform.spark.server_files import ServerFiles
+from tests.benchmarks.child import peak_of
 from tests.benchmarks.items import Items
 
 
@@ -28,16 +28,9 @@ def main(lake: str, landing: str, *windows: str) -> None:
                 table.load(window)
             server = ServerFiles.of(settings.home_root).read()
             assert server is not None
-            print(json.dumps({"loading process": _peak(os.getpid()), "Spark server": _peak(server.jvm_pid)}))
+            print(json.dumps({"loading process": peak_of(os.getpid()), "Spark server": peak_of(server.jvm_pid)}))
     finally:
         connect_server.stop(settings)
-
-
-def _peak(process: int) -> int:
-    """The largest resident set so far."""
-    told = re.search(r"^VmHWM:\s+(\d+) kB$", Path(f"/proc/{process}/status").read_text(), re.MULTILINE)
-    assert told is not None
-    return int(told[1]) * 1024
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """A panel's values as a grid: a row for each table (or first label), a column for each other label."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -84,7 +85,8 @@ class Grid:
     @property
     def loud(self) -> list[str]:
         """The rows that are not folded."""
-        return [name for name in self.names if name not in self.calm]
+        calm = {*self.calm}
+        return [name for name in self.names if name not in calm]
 
     @property
     def said(self) -> str:
@@ -142,8 +144,15 @@ class Grid:
         return [value for value in self.rows[name].values() if value is not None]
 
     def _former(self, names: Sequence[str]) -> set[float]:
-        chosen = {*names}
-        return {v for labels, line in self.lines.items() if (labels or ("",))[0] in chosen for _, v in line}
+        return {value for name in names for line in self._of_row.get(name, ()) for _, value in line}
+
+    @cached_property
+    def _of_row(self) -> Mapping[str, Sequence[Line]]:
+        """The lines by row."""
+        found: dict[str, list[Line]] = defaultdict(list)
+        for labels, line in self.lines.items():
+            found[(labels or ("",))[0]].append(line)
+        return found
 
     def _rank(self, name: str) -> tuple[bool, float, str]:
         values = self._present(name)

@@ -9,7 +9,7 @@ import dagster as dg
 
 from incload_assets.declaration.table import Table
 from incload_assets.history.loads_table import LoadsTable
-from incload_assets.history.sums import sums_at
+from incload_assets.history.sums import Sums, sums_at
 from incload_assets.monitoring.dashboard.evaluate import Line, Reading, Values, evaluate, over_time, reading
 from incload_assets.monitoring.facts import Facts, TableFacts, gather
 from incload_assets.monitoring.metrics import METRICS, samples
@@ -75,11 +75,14 @@ def look(
     remembered: Mapping[datetime, Reading] | None = None,
 ) -> View:
     """The data of the page at an instant, from storage; the lake's ``_loads`` is up to date."""
-    facts, slots = gather(instance, tables, lake, at), slots_in_use(instance)
+    wanted, names = _wanted(at), [table.name for table in tables]
+    *before, now = sums_at(LoadsTable(lake), names, [*sorted(wanted), at])
+    facts = gather(instance, tables, lake, at, sums=now, whole=True)
+    slots = slots_in_use(instance)
     return View(
         facts=facts,
         now=reading(samples(facts)),
-        past=counters_at(LoadsTable(lake), tables, _wanted(at)),
+        past=counters_at(tables, wanted, before),
         remembered=remembered or {},
         slots=slots,
         slot_runs=slot_runs(instance, (run_id for one in slots for run_id in (*one.holders, *one.waiting))),
@@ -87,15 +90,20 @@ def look(
 
 
 def counters_at(
-    loads: LoadsTable, tables: Iterable[Table], wanted: Mapping[datetime, Collection[str]]
+    tables: Iterable[Table], wanted: Mapping[datetime, Collection[str]], sums: Sequence[Mapping[str, Sums]]
 ) -> dict[datetime, Reading]:
-    """The counters of tables at instants, as they would have been read then; ``wanted`` has their names by instant."""
-    by_name, instants = {table.name: table for table in tables}, sorted(wanted)
+    """The counters of tables at instants, as they would have been read then.
+
+    Args:
+        tables: The tables.
+        wanted: The names of counters by instant.
+        sums: The sums of the tables at each of these, oldest first.
+    """
     price, found = current_settings().price_per_hour, dict[datetime, Reading]()
-    for at, sums in zip(instants, sums_at(loads, [*by_name], instants), strict=True):
-        then = {name: TableFacts(table=table, **vars(sums[name])) for name, table in by_name.items()}
+    for at, then in zip(sorted(wanted), sums, strict=True):
+        facts = {table.name: TableFacts(table=table, **vars(then[table.name])) for table in tables}
         counters = [counter for counter in COUNTERS if counter.name in wanted[at]]
-        found[at] = reading(samples(Facts(at=at, tables=then, price_per_hour=price), counters))
+        found[at] = reading(samples(Facts(at=at, tables=facts, price_per_hour=price), counters))
     return found
 
 

@@ -7,17 +7,15 @@ that preserves modification times. Hashes are cached in a small SQLite file that
 import contextlib
 import hashlib
 import os
-import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
+from incload_assets.platform.remembered import Remembered
 from incload_assets.platform.settings import current_settings
 
 _SETTLED_NS = 2_000_000_000
 """A file changed more recently than this (ns) may change again within one tick of the file system's clock, unseen."""
-
-_CREATE = "CREATE TABLE IF NOT EXISTS hashes (path TEXT PRIMARY KEY, state TEXT NOT NULL, hash TEXT NOT NULL)"
 
 
 def local_hashes(paths: Iterable[str]) -> dict[str, str]:
@@ -26,10 +24,10 @@ def local_hashes(paths: Iterable[str]) -> dict[str, str]:
 
 
 class FileHashes:
-    """Hashes of local files, remembered in a SQLite file, whose folder is made when needed."""
+    """Hashes of local files, remembered in a SQLite file."""
 
     def __init__(self, store: Path) -> None:
-        self._store = store
+        self._known = Remembered(store)
 
     def of(self, paths: Iterable[str]) -> dict[str, str]:
         """The hash (32 hex digits) of each file that is there; one that cannot be opened has ``unreadable-<mtime>``.
@@ -37,7 +35,7 @@ class FileHashes:
         A file without read permission still belongs to its window, so that loading the window can say what is wrong.
         """
         states = {path: state for path in paths if (state := _state(path))}
-        known = self._recall(states)
+        known = self._known.recall(states)
         hashes, fresh = {}, []
         for path, state in states.items():
             value = known.get(path)
@@ -47,49 +45,8 @@ class FileHashes:
                     fresh.append((path, state, value))
             if value:
                 hashes[path] = value
-        self._remember(fresh)
+        self._known.keep(fresh)
         return hashes
-
-    def _recall(self, states: dict[str, str]) -> dict[str, str]:
-        known: dict[str, str] = {}
-        with self._connection() as connection:
-            if connection is not None:
-                paths = list(states)
-                for start in range(0, len(paths), 500):
-                    chunk = paths[start : start + 500]
-                    marks = ",".join("?" * len(chunk))
-                    rows = connection.execute(f"SELECT path, state, hash FROM hashes WHERE path IN ({marks})", chunk)
-                    known.update({path: value for path, state, value in rows if states[path] == state})
-        return known
-
-    def _remember(self, fresh: list[tuple[str, str, str]]) -> None:
-        if fresh:
-            with self._connection() as connection:
-                if connection is not None:
-                    connection.executemany("INSERT OR REPLACE INTO hashes VALUES (?, ?, ?)", fresh)
-
-    @contextlib.contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection | None]:
-        """A connection whose work is committed at the end, or None; its failures cost time and nothing else."""
-        connection = None
-        try:
-            self._store.parent.mkdir(parents=True, exist_ok=True)
-            connection = sqlite3.connect(self._store, timeout=5)
-            connection.execute(_CREATE)
-        except (OSError, sqlite3.Error) as error:
-            if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
-                self._store.unlink(missing_ok=True)
-            if connection is not None:
-                connection.close()
-            connection = None
-        try:
-            with contextlib.suppress(sqlite3.Error):
-                yield connection
-                if connection is not None:
-                    connection.commit()
-        finally:
-            if connection is not None:
-                connection.close()
 
 
 def _state(path: str) -> str | None:

@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from incload_assets.declaration.window import window_of
 from incload_assets.history.loads_table import LoadsTable
+from incload_assets.history.sums import sums_at
 from incload_assets.monitoring.dashboard.evaluate import Reading, reading
 from incload_assets.monitoring.dashboard.view import COUNTERS, counters_at
 from incload_assets.monitoring.facts import gather
@@ -44,6 +46,12 @@ def loads_at_random(world: MadeUp, fate: random.Random) -> None:
     world.append(*rows)
 
 
+def read_at(world: MadeUp, wanted: Mapping[datetime, set[str]]) -> Mapping[datetime, Reading]:
+    """The counters that are wanted at instants."""
+    sums = sums_at(LoadsTable(world.lake), [*world.tables], sorted(wanted))
+    return counters_at([*world.tables.values()], wanted, sums)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_counters_are_what_would_have_been_gathered(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INCLOAD_PRICE_PER_HOUR", "1.5")
@@ -52,7 +60,7 @@ def test_counters_are_what_would_have_been_gathered(tmp_path: Path, seed: int, m
     with made_up(tmp_path, declared("guests", "rooms"), NOW) as world:
         loads_at_random(world, random.Random(seed))
         tables = [*world.tables.values()]
-        found = counters_at(LoadsTable(world.lake), tables, dict.fromkeys(instants, NAMES))
+        found = read_at(world, dict.fromkeys(instants, NAMES))
         assert sorted(found) == sorted(instants)
         for at in instants:
             then = reading(samples(gather(world.instance, tables, world.lake, at), COUNTERS))
@@ -64,13 +72,12 @@ def test_counters_are_what_would_have_been_gathered(tmp_path: Path, seed: int, m
 
 def test_without_a_history_nothing_has_been_counted(tmp_path: Path) -> None:
     with made_up(tmp_path, declared("guests"), NOW) as world:
-        found = counters_at(LoadsTable(world.lake), [world.tables["guests"]], {NOW: NAMES})
+        found = read_at(world, {NOW: NAMES})
     assert {sample.value for all_ in found[NOW].values() for sample in all_} == {0.0}
 
 
 def test_only_the_counters_that_are_wanted_at_an_instant_are_computed(tmp_path: Path) -> None:
     before, rows = NOW - timedelta(days=1), "incload_rows_total"
     with made_up(tmp_path, declared("guests"), NOW) as world:
-        tables = [*world.tables.values()]
-        found = counters_at(LoadsTable(world.lake), tables, {before: {rows}, NOW: {rows, "incload_loads_total"}})
+        found = read_at(world, {before: {rows}, NOW: {rows, "incload_loads_total"}})
     assert {at: set(reading) for at, reading in found.items()} == {before: {rows}, NOW: {rows, "incload_loads_total"}}

@@ -51,7 +51,7 @@ def test_an_unchanged_file_is_not_read_again(tmp_path: Path, monkeypatch: pytest
     hashes, path = FileHashes(tmp_path / "store"), write(tmp_path / "a", "x")
     hashes.of([str(path)])
     connection = sqlite3.connect(tmp_path / "store")
-    connection.execute("UPDATE hashes SET hash = 'from the store'")
+    connection.execute("UPDATE remembered SET value = 'from the store'")
     connection.commit()
     connection.close()
     assert hashes.of([str(path)]) == {str(path): "from the store"}
