@@ -47,7 +47,7 @@ class Seen:
 
 @dataclass
 class Look:
-    """A look that is under way, or its outcome: a state, an error, or neither if nothing has changed."""
+    """A look that is under way, or its outcome: a state, an error, or whether there is news."""
 
     wholly: bool
     began: float = field(default_factory=time.monotonic)
@@ -55,6 +55,7 @@ class Look:
     state: SourceState | None = None
     seen: Seen | None = None
     error: Exception | None = None
+    has_news: bool = False
     has_ended: bool = False
 
 
@@ -100,10 +101,12 @@ class Watched:
 
 
 def take(one: Watched, look: Look, lake: Lake) -> None:
-    """Takes a look, in a thread: a whole one, or nothing if a table that was quiet has not changed since."""
+    """Takes a look, in a thread: a whole one, or a cheap one, which finds whether a whole one is needed."""
     try:
-        if look.wholly or one.quiet is None or _may_have_changed(one, one.quiet, lake, look.at):
+        if look.wholly or one.quiet is None:
             _look(one, look, lake)
+        else:
+            look.has_news = _may_have_changed(one, one.quiet, lake, look.at)
     except Exception as error:  # of any kind: it is this table's
         look.error = error
     look.has_ended = True

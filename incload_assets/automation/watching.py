@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from queue import Empty, SimpleQueue
-from threading import Lock, Thread
+from threading import Lock
 
 import dagster as dg
 
@@ -23,6 +23,8 @@ from incload_assets.automation.looks import Look, Seen, Watched, next_instant, t
 from incload_assets.automation.news import News
 from incload_assets.automation.pace import Pace
 from incload_assets.automation.window_requests import decided, is_new, run_requests, summary
+from incload_assets.automation.workers import Workers
+from incload_assets.checks import freshness, gaps
 from incload_assets.checks.observation import Observation, unanswered
 from incload_assets.checks.recording import last_results, record_what_changed
 from incload_assets.declaration.table import Table
@@ -38,10 +40,14 @@ from incload_assets.progress.pause import Pause, pauses_in_force
 from incload_assets.progress.progress import SourceState
 
 AT_ONCE = 16
-"""Number of looks at once, beside those that take too long."""
+"""Number of cheap looks at once, beside those that take too long."""
+WHOLE_AT_ONCE = 2
+"""Number of whole looks at once: they keep a processor busy, and more of them would be in each other's way."""
+STEP = 0.25
+"""How long a tick waits at a time, in seconds."""
 PATIENCE = 3.0
 """How long a tick waits for one look, in seconds; those that take longer are waited for by later ticks."""
-SLOW = 10.0
+SLOW = 5.0
 """How long a look counts among those at once, in seconds; one that takes longer waits for its source."""
 BUDGET = 25.0
 """How long a tick looks at tables, in seconds; the others come first in the next one. Dagster ends a tick after 60."""
@@ -49,8 +55,8 @@ REQUESTS = 50
 """Number of runs from which on a tick requests no others; the tables that are left come first in the next one."""
 HANGS = 60.0
 """How long a look may take until it counts as one that hangs, in seconds."""
-CHECKED_AGAIN = 600.0
-"""How long the light checks of a table hold whose windows change, in seconds, if no instant comes that matters."""
+CHECKED_AGAIN, EACH = 600.0, 3.6
+"""How long the light checks of a table hold whose windows change, in seconds, and the share of each of many tables."""
 LINES = 20
 """The most tables that a tick describes."""
 
@@ -93,12 +99,14 @@ class Watching:
     """The sensor's knowledge of all tables, from tick to tick."""
 
     def __init__(self, tables: Mapping[Table, int]) -> None:
-        began, each = time.monotonic(), CHECKED_AGAIN / len(tables)  # so that not all are checked in the first tick
+        self.checked_again = max(CHECKED_AGAIN, EACH * len(tables))
+        began, each = time.monotonic(), self.checked_again / len(tables)  # not all are checked in the first tick
         self.tables = {
             table.name: Watched(table, most, began - number * each, closely=Pace(len(tables)))
             for number, (table, most) in enumerate(tables.items())
         }
-        self.news = News()
+        self.news, self._workers = News(), Workers("incload-looks")
+        self.under_way: dict[str, Look] = {}
         self._ended: SimpleQueue[Watched] = SimpleQueue()
         self._ticking = Lock()
 
@@ -116,18 +124,27 @@ class Watching:
 
     def begin(self, one: Watched, lake: Lake, *, wholly: bool) -> None:
         """Starts a look at a table in a thread."""
-        one.news, one.look = False, (look := Look(wholly))
+        one.look = self.under_way[one.table.name] = look = Look(wholly)
+        if wholly:
+            one.news = False
 
         def run() -> None:
             take(one, look, lake)
             self._ended.put(one)
 
-        Thread(target=run, name=f"incload-look-{one.table.identifier}", daemon=True).start()
+        self._workers.do(run)
+
+    def young(self, seconds: float, *, wholly: bool) -> int:
+        """The number of looks under way that began within some seconds."""
+        since = time.monotonic() - seconds
+        return sum(look.wholly == wholly and look.began > since for look in self.under_way.values())
 
     def next_ended(self, seconds: float) -> Watched | None:
         """A table whose look has ended; None if there is none within some seconds."""
         with suppress(Empty):
-            return self._ended.get(timeout=seconds) if seconds > 0 else self._ended.get_nowait()
+            ended = self._ended.get(timeout=seconds)
+            del self.under_way[ended.table.name]
+            return ended
         return None
 
     def behind(self, at: datetime) -> dict[str, str]:
@@ -144,8 +161,8 @@ class _Tick:
         self.instance, self.lake = context.instance, context.resources.lake
         self.at, self.began = now(), time.monotonic()
         self.location = context.code_location_origin.location_name if context.code_location_origin else ""
-        looks = {one.table.name: one.look.began for one in watching if one.look is not None}
-        self.waited_for = {name: began for name, began in looks.items() if began > self.began - PATIENCE}
+        self.whole: deque[Watched] = deque()
+        self.cheap: deque[Watched] = deque()
         self.requests: list[dg.RunRequest] = []
         self.paused: dict[str, Pause] = {}
 
@@ -162,35 +179,29 @@ class _Tick:
             elif one.look is not None and not one.look.has_ended and self.began - one.look.began > HANGS:
                 self._fail(one, _hanging(one.table), one.ended)
         self._restore(due)
-        waiting = deque(sorted(due, key=lambda one: one.due))
+        for one in sorted(due, key=lambda one: one.due):
+            (self.whole if one.news or one.quiet is None else self.cheap).append(one)
         while len(self.requests) < REQUESTS and (left := self.began + BUDGET - time.monotonic()) > 0:
-            while waiting and len(self.waited_for) < AT_ONCE:
-                one = waiting.popleft()
-                self._begin(one, wholly=one.news)
-            patience = (SLOW if waiting else PATIENCE) + min(self.waited_for.values(), default=0.0) - time.monotonic()
-            ended = self.watching.next_ended(min(left, patience) if self.waited_for else 0)
-            if ended is not None:
-                self.waited_for.pop(ended.table.name, None)
+            self._begin_some()
+            if (ended := self.watching.next_ended(min(left, STEP))) is not None:
                 self._end(ended)
-            elif waiting:
-                self._wait_no_longer(SLOW)
-            elif self.waited_for:
-                self._wait_no_longer(PATIENCE)
-            else:
+            elif not (self.whole or self.cheap or any(self.watching.young(PATIENCE, wholly=w) for w in (True, False))):
                 break
         self.context.update_cursor(Pass(self.at.isoformat(), self.watching.behind(now())).as_text())
         if self.requests:
             return dg.SensorResult(run_requests=self.requests)
         return dg.SkipReason(self._summary())
 
-    def _begin(self, one: Watched, *, wholly: bool) -> None:
-        self.watching.begin(one, self.lake, wholly=wholly)
-        self.waited_for[one.table.name] = time.monotonic()
-
-    def _wait_no_longer(self, seconds: float) -> None:
-        """Leaves looks that have taken so long to later ticks."""
-        until = time.monotonic() - seconds
-        self.waited_for = {name: began for name, began in self.waited_for.items() if began > until}
+    def _begin_some(self) -> None:
+        """Begins looks as long as there may be more at once."""
+        while self.cheap and self.watching.young(SLOW, wholly=False) < AT_ONCE:
+            self.watching.begin(self.cheap.popleft(), self.lake, wholly=False)
+        while (
+            self.whole
+            and self.watching.young(SLOW, wholly=True) < WHOLE_AT_ONCE
+            and self.watching.young(HANGS, wholly=True) < AT_ONCE
+        ):
+            self.watching.begin(self.whole.popleft(), self.lake, wholly=True)
 
     def _restore(self, due: Iterable[Watched]) -> None:
         """Takes the kept observations of tables that this process has not looked at yet."""
@@ -204,8 +215,8 @@ class _Tick:
         look, table = one.look, one.table
         assert look is not None
         one.look, one.due = None, time.monotonic() + table.interval.total_seconds()
-        if look.error is None and one.news:  # of a run that ended during the look, which may be older
-            self._begin(one, wholly=True)
+        if look.error is None and (look.has_news or one.news):  # the latter: of a run that ended during the look
+            self.whole.append(one)
             return
         error, one.ended, before = look.error, now(), one.ended
         try:
@@ -221,7 +232,7 @@ class _Tick:
         progress, planned = decided(self.instance, table, state, seen.at)
         if state.passed and any(is_new(window, seen.at) for window in progress[state.passed :]):
             one.pace = Pace()  # older windows may wait, too, and are requested together with it
-            self._begin(one, wholly=True)
+            self.whole.append(one)
             return
         late = lateness_of(self.instance, table, progress, seen.at)
         found = observation(table, progress, late, planned.stopped, one.observed, seen.at, self.location)
@@ -246,13 +257,15 @@ class _Tick:
             one.quiet = replace(seen, until=one.until)
 
     def _check(self, one: Watched, seen: Observation) -> None:
-        """Evaluates the light checks of a table, if that was long ago or an instant has come that matters to them."""
-        if time.monotonic() - one.checked < CHECKED_AGAIN and (one.until is None or seen.now < one.until):
+        """Evaluates the light checks of a table if that was long ago, and at an instant those that depend on time."""
+        is_long_ago = time.monotonic() - one.checked >= self.watching.checked_again
+        if not is_long_ago and (one.until is None or seen.now < one.until):
             return
-        one.checked = time.monotonic()
-        record_what_changed(
-            self.instance, seen, last_results(self.instance, [one.table])[one.table.name], self.context.log.error
-        )
+        if is_long_ago:
+            one.checked = time.monotonic()
+        last = last_results(self.instance, [one.table])[one.table.name]
+        only = () if is_long_ago else (freshness.NAME, gaps.NAME)
+        record_what_changed(self.instance, seen, last, self.context.log.error, only=only)
 
     def _fail(self, one: Watched, error: Exception, before: datetime | None) -> None:
         """Keeps why a table could not be looked at; whatever it is, the others go on."""
