@@ -213,7 +213,7 @@ def _expect_distinct_targets(tables: Sequence[Table], lake: Lake) -> None:
         if one.identifier == other.identifier:
             raise DeclarationError(
                 f"{_described(one)} and {_described(other)} would both have the sensor {source_sensor_name(one)}",
-                rule="jobs and sensors are named after their table's asset key, with its parts joined by '__'",
+                rule="sensors are named after their table's asset key, with its parts joined by '__'",
                 remedy="give one of them another name or key_prefix",
             )
 

@@ -91,7 +91,7 @@ def add_backfill(
         backfill_timestamp=get_current_timestamp(),
         tags=tags,
         dynamic_partitions_store=instance,
-        asset_graph_subset=AssetGraphSubset(set(), {key: partitions}),
+        asset_graph_subset=AssetGraphSubset({key: partitions}, set()),  # type: ignore[call-arg]  # as it is decorated
         title=title,
         description=description,
         run_config=None,
