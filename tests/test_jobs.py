@@ -88,7 +88,6 @@ class Place:
     definitions: dg.Definitions
     table: Table
     lake: Lake
-    resources: dict[str, dg.ResourceDefinition]
 
     def run(self, job: str, **config: Any) -> dg.ExecuteInProcessResult:
         """One launch of a job of the UI, which may have a form or a step with a configuration; it may fail."""
@@ -97,7 +96,6 @@ class Place:
         return definition.execute_in_process(
             run_config=config if definition.config_mapping else of_step,
             instance=self.instance,
-            resources=self.resources,
             tags={"user": "ada"},
             raise_on_error=False,
         )
@@ -125,7 +123,6 @@ class Place:
             asset_selection=[self.table.key],
             partition_key=partition,
             instance=self.instance,
-            resources=self.resources,
             tags=tags,
             raise_on_error=False,
         )
@@ -191,11 +188,8 @@ def location(place: Path, spark: Settings, instance: dg.DagsterInstance, contrac
     table = table_of(visits)
     assert table is not None
     lake = Lake(str(place / "lake"))
-    resources = {
-        "spark": dg.ResourceDefinition.hardcoded_resource(SparkResource(spark=spark.spark, home=str(place / "home"))),
-        "lake": dg.ResourceDefinition.hardcoded_resource(lake),
-    }
-    return Place(place, instance, incremental_definitions([visits], settings), table, lake, resources)
+    resources = {"spark": SparkResource(spark=spark.spark, home=str(place / "home")), "lake": lake}
+    return Place(place, instance, incremental_definitions([visits], settings, resources), table, lake)
 
 
 @contextmanager

@@ -16,9 +16,9 @@ from incload_assets.declaration.window import now
 from incload_assets.load.fill import refuse_unfillable
 from incload_assets.load.replay import refuse_unreplayable
 from incload_assets.load.undo_plan import LAST
-from incload_assets.maintenance.jobs import PARTITIONS, SomePartitions, table_job
 from incload_assets.platform.dagster_private import USER_TAG, add_backfill
 from incload_assets.platform.wording import several
+from incload_assets.progress.forms import PARTITIONS, SomePartitions, table_job
 from incload_assets.progress.request import Request, request_of
 from incload_assets.progress.run_tags import LOADS_NOTHING, MAX_RETRIES_TAG
 

@@ -98,10 +98,10 @@ def add_backfill(
         backfill_timestamp=get_current_timestamp(),
         tags=tags,
         dynamic_partitions_store=instance,
-        asset_graph_subset=AssetGraphSubset(partitions_subsets_by_asset_key={key: partitions}),
+        asset_graph_subset=AssetGraphSubset({key: partitions}, set()),  # type: ignore[call-arg]  # as it is decorated
         title=title,
         description=description,
         run_config=None,
     )
     instance.add_backfill(backfill)
-    return backfill.backfill_id
+    return str(backfill.backfill_id)

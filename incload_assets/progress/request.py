@@ -41,7 +41,7 @@ class Request:
     Args:
         action: ``load`` them from their source; ``undo`` their loads; ``release`` them, if they are held, and load
             them; ``replay`` their rejected rows; or ``fill`` columns from what the log rescued.
-        table: Name of the table; empty if a person chose assets in the UI.
+        table: Name of the table; several names, if a person chose several tables in the UI.
         before: For an undo: what to go back before, as in :class:`incload_assets.load.undo_plan.Undo`.
         rewrite_compacted: Whether windows whose log was compacted may be replaced by other content.
         serialized: Whether the queue is to launch one such run of the table at a time.

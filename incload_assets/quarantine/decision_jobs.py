@@ -8,10 +8,10 @@ from pydantic import Field
 
 from incload_assets.change_log.decisions import Kind
 from incload_assets.declaration.table import Table
-from incload_assets.maintenance.jobs import PARTITIONS, SomePartitions, table_job
 from incload_assets.platform.wording import several
 from incload_assets.progress.audit import actor_of
 from incload_assets.progress.confirmed import confirm_field, expect_confirmed
+from incload_assets.progress.forms import PARTITIONS, SomePartitions, table_job
 from incload_assets.progress.run_tags import LOADS_NOTHING
 from incload_assets.quarantine.decide import decide_where, take_back
 

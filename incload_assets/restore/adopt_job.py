@@ -4,8 +4,9 @@ import dagster as dg
 from pydantic import Field
 
 from incload_assets.declaration.table import Table
-from incload_assets.maintenance.jobs import OneTable, load_in, table_job
+from incload_assets.maintenance.jobs import load_in
 from incload_assets.progress.audit import actor_of
+from incload_assets.progress.forms import OneTable, table_job
 from incload_assets.restore.adopt import adopt
 
 

@@ -8,12 +8,12 @@ from pydantic import Field
 from incload_assets.change_log.context import LoadContext
 from incload_assets.declaration.table import Table
 from incload_assets.load.faults import Faults, expect_readable
-from incload_assets.maintenance.jobs import Chosen, form_of
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.settings import Settings
 from incload_assets.progress.audit import AuditEntry, actor_of, record
 from incload_assets.progress.backup import back_up, is_sqlite
 from incload_assets.progress.confirmed import is_by_hand
+from incload_assets.progress.forms import Chosen, form_of
 from incload_assets.progress.run_tags import UPKEEP
 from incload_assets.restore.rebuild import rebuild
 

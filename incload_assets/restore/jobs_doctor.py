@@ -7,9 +7,9 @@ from pydantic import Field
 
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
-from incload_assets.maintenance.jobs import Chosen, OneTable, form_of, table_job
 from incload_assets.platform.wording import several
 from incload_assets.progress.audit import actor_of
+from incload_assets.progress.forms import Chosen, OneTable, form_of, table_job
 from incload_assets.progress.pause import parse_until, pause, resume
 from incload_assets.progress.run_tags import LOADS_NOTHING, UPKEEP
 from incload_assets.restore.doctor import examine

@@ -59,11 +59,10 @@ def _tags(run: DagsterRun, workspace: Any) -> dict[str, str]:
 
 
 def _tags_of_tables(run: DagsterRun, graph: Any) -> Iterator[Mapping[str, str]]:
+    chosen = run.asset_selection or frozenset()
     if run.asset_selection is None and run.asset_check_selection is None:  # a whole job
-        chosen = {node.key for node in graph.asset_nodes if run.job_name in node.job_names}
-    else:
-        chosen = run.asset_selection or frozenset()
+        chosen = frozenset(node.key for node in graph.asset_nodes if run.job_name in node.job_names)
     for key in sorted(chosen):
         value = graph.get(key).metadata.get(RUN_TAGS) if graph.has(key) else None
-        if isinstance(value, JsonMetadataValue):
+        if isinstance(value, JsonMetadataValue) and isinstance(value.data, Mapping):
             yield value.data

@@ -6,8 +6,8 @@ import dagster as dg
 from pydantic import Field
 
 from incload_assets.declaration.table import Table
-from incload_assets.maintenance.jobs import PARTITIONS, SomePartitions, table_job
 from incload_assets.platform.wording import several
+from incload_assets.progress.forms import PARTITIONS, SomePartitions, table_job
 from incload_assets.what_if.plan_text import ALONE, counts_of, notes_of, pace_of
 from incload_assets.what_if.planned import STOPS
 from incload_assets.what_if.planning import pending_untouched, plan_loads

@@ -4,7 +4,8 @@ import dagster as dg
 from pydantic import Field
 
 from incload_assets.declaration.table import Table
-from incload_assets.maintenance.jobs import OneTable, load_in, table_job
+from incload_assets.maintenance.jobs import load_in
+from incload_assets.progress.forms import OneTable, table_job
 from incload_assets.what_if.shadow import drop, shadow
 
 

@@ -5,12 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pytest
 from dagster._core.errors import DagsterConfigMappingFunctionError
 from pyspark.sql import SparkSession
 
 from incload_assets.change_log.context import LoadContext
 from incload_assets.checks.source_comparison import content_of, log_content, source_rows
+from incload_assets.code_location import incremental_definitions
 from incload_assets.declaration.window import window_of
 from incload_assets.load.detection import detect
 from incload_assets.load.load import LoadReport
@@ -19,7 +21,7 @@ from incload_assets.platform.settings import Settings
 from incload_assets.progress.audit import audit_uri
 from incload_assets.quarantine.decide import decide_where, take_back
 from incload_assets.quarantine.decision_jobs import accept_job, discard_job
-from incload_assets.quarantine.replay_sensor import replay_requests
+from incload_assets.quarantine.replay_sensor import SENSOR, replay_requests
 from incload_assets.writes.merge import Merge
 from tests.load.test_replay import Narrow, NarrowUnique, one, record_of, replay, small, write
 from tests.support.former_fixes import turn_into_fixes
@@ -134,8 +136,13 @@ def test_a_row_is_accepted_from_the_ui_and_its_replay_is_requested_by_the_sensor
             tags={"user": "ada"},
         )
         assert done.success
-        [request] = replay_requests(h.table, h.lake)
-        assert request.partition_key == key(1)
+        repository = incremental_definitions([h.asset], Settings()).get_repository_def()
+        with dg.build_sensor_context(h.instance, repository_def=repository, resources={"lake": h.lake}) as context:
+            [request] = repository.get_sensor_def(SENSOR).evaluate_tick(context).run_requests or []
+        assert (request.job_name, request.asset_selection, request.partition_key) == (
+            "__ASSET_JOB", [h.table.key], key(1),
+        )  # fmt: skip
+        assert request.tags["incload/table"] == request.tags["incload/serialized"] == "guests"
         assert h.run(h.loads, partition=key(1), tags=request.tags).success
         assert list(replay_requests(h.table, h.lake)) == []
         assert h.look().records[key(1)].rejected == 0

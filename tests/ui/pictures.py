@@ -94,6 +94,22 @@ def take_checks(page: Page, address: str, table: str) -> None:
     take(page, "checks")
 
 
+def take_undo(page: Page, address: str, table: str) -> None:
+    """What a person does to undo loads: the form, filled in, and the backfill that its run asks for."""
+    first, last = (f"{now().date() - timedelta(days=back)}" for back in (3, 2))
+    page.goto(f"{address}/locations/incload/jobs/undo_loads/playground")
+    page.locator(".CodeMirror").first.click()
+    page.keyboard.press("Control+A")
+    page.keyboard.insert_text(f"table: {table}\npartitions: [{first}..{last}]\nbecause: wrong prices\n")
+    page.get_by_text("No errors").first.wait_for()
+    take(page, "undo_form")
+    page.get_by_role("button", name="Launch Run").click()
+    asked = page.get_by_text(re.compile("asked Dagster for the backfill")).first.inner_text()
+    page.goto(f"{address}{asked.rpartition(' ')[2]}")
+    page.get_by_text(re.compile(r"Completed|Succeeded")).first.wait_for(timeout=LOADED_MILLISECONDS)
+    take(page, "undo_backfill")
+
+
 def take_catalog(page: Page, address: str) -> None:
     """The tables, with their status."""
     page.goto(f"{address}/assets")
@@ -133,6 +149,7 @@ def pictures(address: str) -> None:
         take_partition(page, address, "orders")
         take_checks(page, address, "orders")
         take_catalog(page, address)
+        take_undo(page, address, "orders")
 
 
 def main() -> None:

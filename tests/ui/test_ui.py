@@ -1,6 +1,7 @@
 """The UI as a person sees it: materialize a partition, see it green, see its checks."""
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -46,14 +47,14 @@ def page() -> Iterator[Page]:
         page.screenshot(path=PICTURES / "last.png")
 
 
-def launch_configured(page: Page, address: str, job: str, step: str, config: dict[str, Any]) -> None:
-    """Types the configuration of a job's step into the launchpad, and shows the run that this launches."""
+def launch_configured(page: Page, address: str, job: str, config: dict[str, Any]) -> None:
+    """Types the configuration of a job into the launchpad, and shows the run that this launches, or why it does not."""
     page.goto(f"{address}/locations/my_lake/jobs/{job}/playground")
     page.locator(".CodeMirror").first.click()
     page.keyboard.press("Control+A")
-    page.keyboard.insert_text(json.dumps({"ops": {step: {"config": config}}}))
+    page.keyboard.insert_text(json.dumps(config))
     page.get_by_role("button", name="Launch Run").click()
-    page.get_by_text("RUN_START").first.wait_for(timeout=LOAD_MILLISECONDS)
+    page.get_by_text(re.compile("RUN_START|Rule: ")).first.wait_for(timeout=LOAD_MILLISECONDS)
 
 
 @pytest.mark.ui
@@ -102,11 +103,11 @@ def test_a_partition_is_materialized_turns_green_and_shows_its_checks(
 
     # jobs with a form: one that only looks, and one that has to be confirmed
     about = {"table": "payments", "because": "a test"}
-    launch_configured(page, address, "plan_loads", "plan_each", {"table": "payments", "partitions": [DAY]})
+    launch_configured(page, address, "plan_loads", {"table": "payments", "partitions": [DAY]})
     expect(page.get_by_text("nothing was written").first).to_be_visible(timeout=LOAD_MILLISECONDS)
-    launch_configured(page, address, "discard_rows", "discard", about)
+    launch_configured(page, address, "discard_rows", about)
     expect(page.get_by_text("confirm").first).to_be_visible(timeout=LOAD_MILLISECONDS)
-    launch_configured(page, address, "discard_rows", "discard", {**about, "confirm": "payments"})
+    launch_configured(page, address, "discard_rows", {**about, "confirm": "payments"})
     expect(page.get_by_text("payments: discard: 1 row").first).to_be_visible(timeout=LOAD_MILLISECONDS)
     page.screenshot(path=PICTURES / "discarded.png", full_page=True)
 
@@ -118,9 +119,9 @@ def test_a_bad_load_is_undone_by_clicking_and_loaded_when_its_file_is_corrected(
     [file] = tmp_path.rglob(f"landing/payments/{DAY}.csv")
     good = file.read_text()
 
-    def launch(job: str) -> None:
-        page.goto(f"{address}/locations/my_lake/jobs/{job}")
-        page.get_by_role("button", name="Materialize").first.click()
+    def load() -> None:
+        page.goto(f"{address}/assets/payments?view=partitions")
+        page.get_by_role("button", name="Materialize…").click()
         dialog = page.locator(".dagster-portal", has_text="Launch")
         partitions = dialog.get_by_role("textbox").first
         partitions.fill(DAY)
@@ -140,18 +141,22 @@ def test_a_bad_load_is_undone_by_clicking_and_loaded_when_its_file_is_corrected(
                 if time.monotonic() > until:
                     raise
 
-    launch("load_payments")
+    load()
     expect_row("rows_read", "6")
     lines = good.splitlines(keepends=True)
     file.write_text("".join(lines[:2]))
-    launch("load_payments")
+    load()
     expect_row("rows_read", "1")
-    launch("undo_payments")
-    expect_row("held", "held by")
+    launch_configured(page, address, "undo_loads", {"table": "payments", "partitions": ["2025-01-01"]})
+    expect(page.get_by_text("payments has no partition '2025-01-01'. Rule:").first).to_be_visible()
+    form = {"table": "payments", "partitions": [DAY], "because": "a wrong file"}
+    launch_configured(page, address, "undo_loads", form)
+    expect(page.get_by_text("asked Dagster for the backfill").first).to_be_visible(timeout=LOAD_MILLISECONDS)
+    expect_row("held", "a wrong file")
     expect_row("rows_read", "6")
     page.screenshot(path=PICTURES / "held.png", full_page=True)
     file.write_text("".join(lines[:3]))
-    launch("load_payments")
+    load()
     expect_row("rows_read", "2")
     expect(page.get_by_role("row").filter(has_text="held by")).to_have_count(0)
     expect(page.locator(f"[data-tooltip='{DAY}'] .BaseTag")).to_have_text("Materialized")

@@ -75,8 +75,9 @@ def load_partitions(
         KeyboardInterrupt: The run was interrupted, and is recorded as failed; partitions loaded until then stay loaded.
     """
     start, first, last = time.monotonic(), partitions[0], partitions[-1]
-    job, run_id = project.definitions.resolve_implicit_global_asset_job_def(), str(uuid4())
-    tags = request_of(table, replace(request, first=first, last=last)).as_tags()
+    # of this table alone, as each run describes its job, and the description of that of all tables takes seconds
+    job = project.definitions.resolve_implicit_global_asset_job_def().get_subset(asset_selection={table.key})
+    run_id, tags = str(uuid4()), request_of(table, replace(request, first=first, last=last)).as_tags()
     name = first if first == last else f"{first}..{last}"
 
     def listen(entry: dg.EventLogEntry) -> None:
@@ -85,8 +86,7 @@ def load_partitions(
 
     project.instance.add_event_listener(run_id, listen)
     try:
-        pool = project.definitions.resolve_assets_def(table.key).op.pool
-        with waiting(project.instance, pool, run_id, lambda line: say(f"{table.name} {name}: {line}")):
+        with waiting(project.instance, job, run_id, lambda line: say(f"{table.name} {name}: {line}")):
             result = job.execute_in_process(
                 instance=project.instance,
                 asset_selection=[table.key],

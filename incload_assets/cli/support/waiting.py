@@ -22,14 +22,17 @@ TELL_SECONDS = 30.0
 
 
 @contextmanager
-def waiting(instance: dg.DagsterInstance, pool: str | None, run_id: str, say: Callable[[str], None]) -> Iterator[None]:
-    """Reports on a run that this process executes in the block while the run waits for its table's pool, if it has one.
+def waiting(
+    instance: dg.DagsterInstance, job: dg.JobDefinition, run_id: str, say: Callable[[str], None]
+) -> Iterator[None]:
+    """Reports on a run that this process executes in the block while the run waits for a pool.
 
     To be used in the main thread, in which Dagster executes the run. ``say`` is called from another thread, with a line
     at first and then at intervals.
     """
+    names = sorted({node.pool for node in job.all_node_defs if isinstance(node, dg.OpDefinition) and node.pool})
     over = threading.Event()
-    watch = threading.Thread(target=_watch, args=(instance, [pool] if pool else [], run_id, say, over), daemon=True)
+    watch = threading.Thread(target=_watch, args=(instance, names, run_id, say, over), daemon=True)
     before = signal.signal(signal.SIGUSR1, _interrupt)
     watch.start()
     try:
