@@ -15,6 +15,7 @@ from incload_assets.automation.reconciliation_schedules import reconciliation_sc
 from incload_assets.checks import checks_for
 from incload_assets.declaration.table import Table
 from incload_assets.erasure.erase_job import erase_job
+from incload_assets.history.expire_runs import EXPIRY_CRON, expire_history_job
 from incload_assets.load.undo_plan import LAST
 from incload_assets.maintenance import JOBS
 from incload_assets.maintenance.jobs import schedule_of
@@ -72,7 +73,8 @@ def incremental_definitions(
     jobs = {table.name: _load_job(table) for table in tables.values()}
     every_night = (*CHECK_JOBS, *JOBS)
     maintenance = [(done, each.cron) for each in every_night if (done := each.definition(tables.values())) is not None]
-    backup, replays, told = backup_job(), replay_jobs(tables.values()), channels(settings)
+    backup, expiry = backup_job(), expire_history_job(tables.values())
+    replays, told = replay_jobs(tables.values()), channels(settings)
     return dg.Definitions(
         assets=assets,
         asset_checks=[check for table in tables.values() for check in checks_for(table)],
@@ -83,7 +85,7 @@ def incremental_definitions(
             *(make(tables.values()) for make in (rebuild_job, adopt_job, shadow_job, plan_job) if tables),
             *(care_jobs(tables.values()) if tables else []),
             *(decision_jobs(tables.values()) if tables else []),
-            *([backup] if tables else []),
+            *([backup, expiry] if tables else []),
             *([erase_job(tables.values())] if any(table.subject for table in tables.values()) else []),
             *replays.values(),
             *fill_jobs(tables.values()),
@@ -96,7 +98,7 @@ def incremental_definitions(
                 for each in reconciliation_schedules(tables.values(), job)
             ),
             *(schedule_of(job, cron) for job, cron in maintenance),
-            *([schedule_of(backup, BACKUP_CRON)] if tables else []),
+            *([schedule_of(backup, BACKUP_CRON), schedule_of(expiry, EXPIRY_CRON)] if tables else []),
         ],
         sensors=[
             *(_sensor(asset, table, jobs[table.name]) for asset, table in tables.items()),
