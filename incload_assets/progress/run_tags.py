@@ -32,6 +32,8 @@ FILL_TAG = "incload/fill"
 BECAUSE_TAG = "incload/because"
 """The tag with the reason of an undo or a release."""
 
+CHECKED_BY_LOAD = {"incload/checks": "by the load"}
+"""The tags of a load that evaluates the checks itself, because the run was requested without their steps."""
 LOADS_NOTHING = {"incload/loads": "nothing"}
 """The tags of a run that materializes no table."""
 UPKEEP_TAG = "incload/upkeep"
