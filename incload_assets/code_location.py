@@ -15,6 +15,7 @@ from incload_assets.automation.reconciliation_schedules import reconciliation_sc
 from incload_assets.checks import checks_for
 from incload_assets.declaration.table import Table
 from incload_assets.erasure.erase_job import erase_job
+from incload_assets.history.expire_runs import EXPIRY_CRON, expire_history_job
 from incload_assets.load.replay import unreplayable
 from incload_assets.maintenance import JOBS
 from incload_assets.maintenance.jobs import schedule_of
@@ -66,14 +67,14 @@ def incremental_definitions(
     every_night = (*CHECK_JOBS, *JOBS)
     maintenance = [(done, each.cron) for each in every_night if (done := each.definition(tables.values())) is not None]
     replayable = [table for table in tables.values() if not unreplayable(table)]
-    backup, told = backup_job(), channels(settings)
+    backup, expiry, told = backup_job(), expire_history_job(tables.values()), channels(settings)
     return dg.Definitions(
         assets=assets,
         asset_checks=[check for table in tables.values() for check in checks_for(table)],
         jobs=[
             *(job for job, _ in maintenance),
             *(make(tables.values()) for make in BY_HAND if tables),
-            *([backup] if tables else []),
+            *([backup, expiry] if tables else []),
             *([erase_job(tables.values())] if any(table.subject for table in tables.values()) else []),
         ],
         schedules=[
@@ -84,7 +85,7 @@ def incremental_definitions(
                 for each in reconciliation_schedules(tables.values(), job)
             ),
             *(schedule_of(job, cron) for job, cron in maintenance if cron),
-            *([schedule_of(backup, BACKUP_CRON)] if tables else []),
+            *([schedule_of(backup, BACKUP_CRON), schedule_of(expiry, EXPIRY_CRON)] if tables else []),
         ],
         sensors=[
             *([watch_sensor({table: _partitions_per_run(asset) for asset, table in tables.items()})] if tables else []),

@@ -63,6 +63,7 @@ QUIET: dict[str, dict[str, Any]] = {
     "check_uniqueness": {},
     "compact_files": {"tables": ["visits"]},
     "doctor": {"tables": ["visits"]},
+    "expire_history": {},
     "expire_payloads": {"tables": ["visits"], "confirm": "visits"},
     "plan_loads": {"table": "visits", "partitions": [ONE, TWO, THREE]},
     "rebuild_checkpoints": {"tables": ["visits"]},

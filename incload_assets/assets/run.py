@@ -43,7 +43,7 @@ from incload_assets.progress.lake_identity import expect_known_lake
 from incload_assets.progress.pause import expect_not_paused
 from incload_assets.progress.process import mark_process
 from incload_assets.progress.request import Request
-from incload_assets.progress.run_tags import FAILURE_TAG, own_tags
+from incload_assets.progress.run_tags import CHECKED_BY_LOAD, FAILURE_TAG, own_tags
 
 MAX_RETRIES = 3
 FIRST_DELAY_SECONDS = 5.0
@@ -68,7 +68,7 @@ def materialize(context: dg.AssetExecutionContext, table: Table) -> Iterator[dg.
             yield from _load_each(context, load, request, keys, failures)
     if done := [key for key in keys if key not in failures]:
         _audit(context, table, request, done)
-    checked = len(keys) > 1 or context.run.asset_check_selection == frozenset()
+    checked = len(keys) > 1 or CHECKED_BY_LOAD.items() <= context.run.tags.items()
     evaluations = check_after_load(context, table, loaded=len(failures) < len(keys)) if checked else None
     if failures:
         _fail(context, table, failures, len(keys))

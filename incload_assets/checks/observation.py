@@ -1,7 +1,7 @@
 """The observation that the checks of a table share: one read of source, log and Dagster; and helpers for results."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import dagster as dg
@@ -19,6 +19,7 @@ from incload_assets.progress.progress import (
     source_state,
     windows_to_look_at,
 )
+from incload_assets.progress.verdicts import Verdict, last_verdict
 
 UNCHECKED = "source_unchecked"
 """Metadata of results: why the source could not be checked; absent if it could."""
@@ -28,7 +29,10 @@ LISTED = 100
 
 @dataclass(frozen=True)
 class Observation:
-    """The state of a table at one instant; no window has a position if there is ``trouble`` with the source."""
+    """The state of a table at one instant; no window has a position if there is ``trouble`` with the source.
+
+    ``last`` has the last results of the table's checks by name, if they are known already.
+    """
 
     table: Table
     lake: Lake
@@ -38,6 +42,11 @@ class Observation:
     progress: list[WindowProgress]
     trouble: str | None = None
     pause: Pause | None = None
+    last: Mapping[str, Verdict] = field(default_factory=dict)
+
+    def last_verdict(self, name: str) -> Verdict | None:
+        """The last result of a check of the table; None if it never had a result."""
+        return self.last.get(name) or last_verdict(self.instance, dg.AssetCheckKey(self.table.key, name))
 
     @property
     def records(self) -> dict[str, WindowRecord]:

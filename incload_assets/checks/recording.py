@@ -5,7 +5,7 @@ write 4 GB a day that say nothing. Loads always record theirs.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -70,7 +70,7 @@ def record_what_changed(
         hear: Gets why a check could not be evaluated, as a logger's ``error`` does.
         only: The names of the checks to evaluate; empty: all that the table has.
     """
-    evaluations, names = Evaluations(seen.table, seen.lake, hear), list[str]()
+    evaluations, names, seen = Evaluations(seen.table, seen.lake, hear), list[str](), replace(seen, last=last)
     for name in light_checks(seen.table):
         if only and name not in only:
             continue

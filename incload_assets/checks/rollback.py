@@ -19,7 +19,8 @@ REPAIR = "repair"
 
 def rollback(look: Observation) -> dg.AssetCheckResult:
     """The check that the last load of no window is undone; ERROR if one is."""
-    found = undone_windows(look.instance, look.table, look.lake, look.progress, look.now)
+    last = look.last_verdict(NAME)
+    found = undone_windows(look.instance, look.table, look.lake, look.progress, look.now, last)
     lost = found.windows
     metadata: dict[str, dg.MetadataValue] = {"windows_undone": dg.MetadataValue.int(len(lost))}
     if found.seen:

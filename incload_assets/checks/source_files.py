@@ -8,7 +8,7 @@ from incload_assets.checks.kinds import LightCheck
 from incload_assets.checks.observation import LISTED, Observation, records, result
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.wording import several, some
-from incload_assets.progress.verdicts import last_finding
+from incload_assets.progress.verdicts import finding_in
 
 NAME = "source_files"
 DESCRIPTION = (
@@ -67,7 +67,7 @@ def _left_out(look: Observation) -> tuple[str, dg.JsonMetadataValue]:
 
 def _reported(look: Observation) -> Sequence[str]:
     """The names of files that were left out that the last result reported."""
-    last = last_finding(look.instance, dg.AssetCheckKey(look.table.key, NAME), LEFT_OUT)
+    last = finding_in(look.last_verdict(NAME), LEFT_OUT)
     return last[1] if last else ()
 
 

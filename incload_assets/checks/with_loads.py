@@ -46,8 +46,8 @@ def check_after_load(context: dg.AssetExecutionContext, table: Table, *, loaded:
     """Evaluates the checks of a run within the load's step, if it has no steps for them, or Dagster skips these.
 
     A run over several partitions reports each by itself and has no output for all of them, so Dagster skips the steps
-    of its checks. A run that was requested without any check has all of them, because each of Dagster's plans of a
-    check is a record for each partition. Checks that read rows are left out if no partition was loaded.
+    of its checks. A run with the tags :data:`CHECKED_BY_LOAD` was requested without their steps, as Dagster keeps the
+    plan of a step as a record for each check and partition. Checks that read rows are left out if nothing was loaded.
     """
     wanted, lake = context.run.asset_check_selection, context.resources.lake
     names = [name for name in check_names(table) if not wanted or dg.AssetCheckKey(table.key, name) in wanted]

@@ -157,7 +157,7 @@ class _Collector:
             if (table := self.tables.get(key)) is None:
                 continue
             done = {e.partition for e in events if e.event_type is _MATERIALIZED and e.asset_key == key}
-            for partition in errors or [k for k in _partitions(table, run) if k not in done]:
+            for partition in errors or [k for k in partitions_of(table, run) if k not in done]:
                 if (window := self._window(table, partition)) is None:
                     continue
                 yield LoadRow(
@@ -291,7 +291,7 @@ def reason_of(tags: Mapping[str, str], key: str) -> str:
     return "retry" if request.attempt > 1 else "new"
 
 
-def _partitions(table: Table, run: dg.DagsterRun) -> list[str]:
+def partitions_of(table: Table, run: dg.DagsterRun) -> list[str]:
     """The partition keys that a run was to load, by its tags."""
     request = Request.from_tags(run.tags)
     if request.only:

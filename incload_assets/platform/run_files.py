@@ -9,14 +9,14 @@ import re
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, event
-
 PAGE = 1024
 _OF_A_RUN = re.compile(r"/history/runs/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.db")
 
 
 def keep_small() -> None:
     """Has this process make the files of runs with small pages."""
+    from sqlalchemy import Engine, event  # half a second, which only processes that open Dagster's storage need
+
     if not event.contains(Engine, "do_connect", _with_small_pages):
         event.listen(Engine, "do_connect", _with_small_pages)
 

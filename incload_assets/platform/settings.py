@@ -53,6 +53,7 @@ class Settings(BaseSettings):
     dashboard_url: str | None = Field(None, pattern=r"^https?://[^@\s]+$")
     backups: Path | None = None
     audit_days: int = Field(400, ge=1)
+    history_days: int = Field(30, ge=1)
     person_keys: str | None = None
     secret_command: str | None = Field(None, repr=False)
     secret_folder: Path | None = Field(None, repr=False)

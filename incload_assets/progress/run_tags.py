@@ -35,6 +35,8 @@ BECAUSE_TAG = "incload/because"
 RUN_TAGS = "incload/run_tags"
 """The metadata of a table's asset with the tags that the run coordinator gives its runs."""
 
+CHECKED_BY_LOAD = {"incload/checks": "by the load"}
+"""The tags of a load that evaluates the checks itself, because the run was requested without their steps."""
 LOADS_NOTHING = {"incload/loads": "nothing"}
 """The tags of a run that materializes no table."""
 UPKEEP_TAG = "incload/upkeep"

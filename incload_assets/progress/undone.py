@@ -18,7 +18,7 @@ from deltalake import DeltaTable
 from incload_assets.declaration.table import Table
 from incload_assets.platform.lake import Lake
 from incload_assets.progress.progress import WindowProgress
-from incload_assets.progress.verdicts import last_finding
+from incload_assets.progress.verdicts import Verdict, finding_in, last_verdict
 
 CHECK = "rollback"
 SEEN = "seen"
@@ -75,11 +75,16 @@ class Undone:
 
 
 def undone_windows(
-    instance: dg.DagsterInstance, table: Table, lake: Lake, progress: Sequence[WindowProgress], now: datetime
+    instance: dg.DagsterInstance,
+    table: Table,
+    lake: Lake,
+    progress: Sequence[WindowProgress],
+    now: datetime,
+    last: Verdict | None = None,
 ) -> Undone:
-    """The windows whose last load is undone; needs no Spark."""
+    """The windows whose last load is undone, by the last result of the check if it is known; needs no Spark."""
     # both are read before the table, so that concurrent loads and checks do not look newer than it
-    before, newest = _seen(instance, table), next(iter(_page(instance, table, limit=1)[0]), None)
+    before, newest = _seen(instance, table, last), next(iter(_page(instance, table, limit=1)[0]), None)
     delta = lake.delta(lake.table_uri(table.key.path))
     # a later load that failed has left the table unchanged
     loaded = [w.key for w in progress if w.is_loaded and w.status in ("loaded", "held", "failed")]
@@ -167,8 +172,8 @@ def _restored(delta: DeltaTable, commit: dict[str, Any]) -> int:
     return max(earlier, default=-1)
 
 
-def _seen(instance: dg.DagsterInstance, table: Table) -> dict[str, Any] | None:
-    finding = last_finding(instance, dg.AssetCheckKey(table.key, CHECK), SEEN)
+def _seen(instance: dg.DagsterInstance, table: Table, last: Verdict | None) -> dict[str, Any] | None:
+    finding = finding_in(last or last_verdict(instance, dg.AssetCheckKey(table.key, CHECK)), SEEN)
     return finding[1] if finding else None
 
 

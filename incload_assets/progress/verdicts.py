@@ -169,6 +169,10 @@ def _last(
 
 def last_finding(instance: dg.DagsterInstance, key: dg.AssetCheckKey, name: str) -> tuple[datetime, Any] | None:
     """The time of a check's last result, and the JSON in its metadata under a name; None if there is none."""
-    verdict = last_verdict(instance, key)
+    return finding_in(last_verdict(instance, key), name)
+
+
+def finding_in(verdict: Verdict | None, name: str) -> tuple[datetime, Any] | None:
+    """Same as :func:`last_finding`, of a result."""
     found = verdict and (verdict[1].metadata or {}).get(name)
     return (verdict[0], found.data) if verdict and isinstance(found, dg.JsonMetadataValue) else None

@@ -11,10 +11,10 @@ from pyspark.sql import SparkSession
 
 from incload_assets.assets import run
 from incload_assets.automation.repairs import with_repairs
-from incload_assets.checks import LIGHT_CHECKS, TABLE_CHECKS, check_names, checks_for, reconciliation
+from incload_assets.checks import LIGHT_CHECKS, TABLE_CHECKS, check_names, checks_for, last_results, reconciliation
 from incload_assets.checks.registry import light_checks
 from incload_assets.platform.settings import Settings
-from incload_assets.progress.run_tags import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
+from incload_assets.progress.run_tags import CHECKED_BY_LOAD, PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG
 from incload_assets.progress.verdicts import last_finding, last_verdict, measured_in
 from tests.support.guest_table import House, guest, house, key
 
@@ -276,3 +276,17 @@ def test_a_check_that_raises_fails_its_run_by_its_name_and_hides_neither_the_loa
             silent = {check.name for check, found in latest.items() if found.status.value == "PLANNED"}
             assert silent == {"volume", "uniqueness"}
         assert {window.key: window.status for window in h.look().progress[:2]} == {key(1): "loaded", key(2): "loaded"}
+
+
+def test_a_load_that_was_requested_without_steps_of_checks_evaluates_them_and_leaves_no_plans_of_them(
+    tmp_path: Path, spark_settings: Settings
+) -> None:
+    with house(tmp_path, spark_settings) as h:
+        h.deliver(1, guest("1"))
+        result = h.run(h.loads, partition=key(1), tags=CHECKED_BY_LOAD)
+        assert result.success
+        found = last_results(h.instance, [h.table])["guests"]
+        assert found.keys() == {*check_names(h.table)}
+        assert [name for name, (_, verdict) in found.items() if not verdict.passed] == ["freshness", "gaps"]
+        planned = h.instance.all_logs(result.run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED)
+        assert planned == []

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import dagster as dg
@@ -13,10 +14,14 @@ from pyspark.sql import SparkSession
 
 from incload_assets.automation.window_requests import look
 from incload_assets.change_log.context import LoadContext
+from incload_assets.checks import RECORD_AGAIN, last_results, record_what_changed
+from incload_assets.declaration.window import now
+from incload_assets.history.expire_runs import expire_runs
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.settings import Settings
 from incload_assets.progress.backup import back_up, is_sqlite
 from incload_assets.progress.progress import progress_of
+from incload_assets.progress.run_tags import LOADS_NOTHING
 from incload_assets.restore.rebuild import rebuild
 from tests.integration.loader import started
 from tests.servers.postgres import PostgresServer
@@ -131,3 +136,30 @@ def test_dagsters_role_of_the_documentation_keeps_the_history_of_loads_and_can_d
                 connection.execute(statement.encode())
     finally:
         postgres.run("postgres", gone, f"DROP ROLE {role}")
+
+
+@dg.job
+def upkeep() -> None:
+    """A job without steps."""
+
+
+def test_repeated_results_and_old_runs_leave_a_database_as_they_leave_files(
+    tmp_path: Path, postgres: PostgresServer
+) -> None:
+    postgres.database("history")
+    with house_of(tmp_path, home_of(tmp_path, postgres, "history"), "local") as h:
+        for number in range(4):
+            last = last_results(h.instance, [h.table])[h.table.name]
+            record_what_changed(h.instance, h.look(NOON + number * RECORD_AGAIN), last, only=["volume"])
+        volume = dg.AssetCheckKey(h.table.key, "volume")
+        assert len(h.instance.event_log_storage.get_asset_check_execution_history(volume, limit=10)) == 2
+        run = h.instance.create_run_for_job(upkeep, tags=LOADS_NOTHING, status=dg.DagsterRunStatus.SUCCESS)
+        h.instance.report_engine_event("began", run)
+        assert expire_runs(h.instance, [h.table], h.lake, now() + timedelta(minutes=1)) == 1
+        assert h.instance.get_runs() == []
+    account = {"host": postgres.host, "port": postgres.port, "user": postgres.user, "password": postgres.password}
+    with psycopg.connect(dbname="history", **account) as connection:  # type: ignore[arg-type]
+        assert (
+            connection.execute("SELECT dagster_event_type FROM event_logs").fetchall()
+            == [("ASSET_CHECK_EVALUATION",)] * 2
+        )

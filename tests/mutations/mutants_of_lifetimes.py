@@ -1,6 +1,6 @@
 """Mutants of lifetimes: what is removed when, and what stays."""
 
-from tests.mutations.mutant import BINS, CONVERGENCE, EXPLAIN, IDLE, PROTECTION, Mutant
+from tests.mutations.mutant import BINS, CHECKPOINT, CONVERGENCE, EXPLAIN, IDLE, PROTECTION, Mutant
 
 PAYLOADS = "tests/maintenance/test_expire_payloads.py::test_"
 AUDIT = "tests/progress/test_audit_expiry.py::test_"
@@ -10,6 +10,9 @@ FIRST = f"{PAYLOADS}a_load_that_commits_first_is_neither_lost_nor_doubled"
 DECIDED = f"{PAYLOADS}decisions_find_their_rows_without_payloads_and_what_needs_a_record_is_refused"
 AGE = f"{PAYLOADS}a_replay_passes_the_age_of_payloads_on_and_validates_those_that_are_left"
 FORMER = f"{PAYLOADS}a_former_landing_whose_files_were_rewritten_can_still_be_returned_to"
+EXPIRED = (
+    "tests/history/test_expire_runs.py::test_only_runs_that_nothing_depends_on_are_removed_and_with_all_that_they_left"
+)
 
 MUTANTS_OF_LIFETIMES = [
     Mutant("lifetimes: unknown fields end with the payload", PROTECTION, "maintenance.expire_payloads:_emptied",
@@ -42,6 +45,10 @@ MUTANTS_OF_LIFETIMES = [
            'failures["the lake"] = str(translate(error, "the lake"))', "failures |= {}",
            ("tests/maintenance/test_jobs.py::"
             "test_the_audit_ends_with_the_job_of_all_tables_whose_step_shows_what_there_was_and_what_is_left",)),
+    Mutant("lifetimes: a run that a partition's status depends on stays", CHECKPOINT,
+           "history.expire_runs:_is_superseded", "is not AssetPartitionStatus.MATERIALIZED", "is None", (EXPIRED,)),
+    Mutant("lifetimes: a failed run that was not collected stays", EXPLAIN, "history.expire_runs:_is_superseded",
+           '.columns(["run_id"], tables=[table.name], runs=[run.run_id]).num_rows', ".uri", (EXPIRED,)),
     Mutant("lifetimes: an audit begins after its anchor", EXPLAIN, "progress.audit:_anchor_of",
            "if a[0] < entries[0].number", "if a[0] == 0",
            (f"{AUDIT}more_than_an_anchor_covers_is_missed",)),
