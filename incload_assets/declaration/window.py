@@ -10,7 +10,6 @@ import dagster as dg
 
 from incload_assets.platform.errors import IncrementalLoadError
 
-
 FEW = 16
 """Number of partition keys up to which the bounds of each are computed by itself."""
 
