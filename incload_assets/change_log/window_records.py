@@ -29,6 +29,8 @@ BASE = "base "
 REMEMBERED = 100_000
 """Maximum number of window records that a process caches; they take about a kilobyte each."""
 
+AT_ONCE = 500
+"""Number of window records that are opened together; each takes a hundred kilobytes meanwhile."""
 MANY = 32
 """Number of window records from which a process shares what it has read; fewer are opened as quickly."""
 
@@ -199,8 +201,11 @@ def _keys(log: DeltaTable) -> list[str]:
 
 
 def _read(log: DeltaTable, files: pa.Table) -> dict[str, WindowRecord]:
-    rows = dataset_of(log, files).to_table(columns=["_window", "_control"]).to_pylist()
-    return {row["_window"]: _record_of(row["_control"]) for row in rows}
+    found: dict[str, WindowRecord] = {}
+    for first in range(0, files.num_rows, AT_ONCE):  # pyarrow opens all files of a dataset together
+        some = dataset_of(log, files.slice(first, AT_ONCE)).to_table(columns=["_window", "_control"])
+        found |= {row["_window"]: _record_of(row["_control"]) for row in some.to_pylist()}
+    return found
 
 
 def _record_of(stored: Mapping[str, Any]) -> WindowRecord:

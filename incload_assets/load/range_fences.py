@@ -17,6 +17,7 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
+from incload_assets.delta.fences import transaction_versions
 from incload_assets.writes.commit_notes import MergesNoted
 from incload_assets.writes.merge_into import INGESTION_SHIFT, app_id, bare_merge_fence
 
@@ -41,15 +42,17 @@ def not_merged(table: Table, records: Mapping[Window, WindowRecord], delta: Delt
     if table.write.whole:
         noted = MergesNoted.of(delta)
         return [w.key for w, record in records.items() if not noted.may_have(w.key, record.run_id, record.landed_at)]
-    return [window.key for window, record in records.items() if not _has_merge_of(table, window, record, delta)]
+    landings = {window: _merged_landing(record) for window, record in records.items()}
+    fences = transaction_versions(delta, [app_id(table, window) for window in records])
+    left = [w for w in records if fences.get(app_id(table, w), 0) <= landings[w] << INGESTION_SHIFT]
+    ranges = {window: range_app_id(table, window) for window in left if landings[window] == FIRST_INGESTION}
+    of_ranges = transaction_versions(delta, {*ranges.values()})
+    return [window.key for window in left if ranges.get(window) not in of_ranges]
 
 
-def _has_merge_of(table: Table, window: Window, record: WindowRecord, delta: DeltaTable) -> bool:
-    # a window that is only held as it is has another number, and nothing more to merge
-    landing = record.hold.returned_to if record.hold and not record.hold.undone else record.landing
-    if (delta.transaction_version(app_id(table, window)) or 0) > landing << INGESTION_SHIFT:
-        return True
-    return landing == FIRST_INGESTION and delta.transaction_version(range_app_id(table, window)) is not None
+def _merged_landing(record: WindowRecord) -> int:
+    """The number of the landing that was merged last: a hold as it is has another number, and nothing to merge."""
+    return record.hold.returned_to if record.hold and not record.hold.undone else record.landing
 
 
 def call_off_ingestions(load: LoadContext, window: Window) -> None:

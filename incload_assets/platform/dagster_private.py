@@ -37,6 +37,9 @@ from dagster._core.storage.asset_check_execution_record import (
 from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES as IN_PROGRESS_RUN_STATUSES
 from dagster._core.storage.dagster_run import RunsFilter as RunsFilter  # the public one has no time of update
 from dagster._core.storage.partition_status_cache import AssetPartitionStatus as AssetPartitionStatus
+from dagster._core.storage.partition_status_cache import (
+    get_and_update_asset_status_cache_value as get_and_update_asset_status_cache_value,
+)
 from dagster._core.storage.tags import BACKFILL_ID_TAG as BACKFILL_ID_TAG
 from dagster._core.storage.tags import GRPC_INFO_TAG as GRPC_INFO_TAG
 from dagster._core.storage.tags import RUN_KEY_TAG as RUN_KEY_TAG

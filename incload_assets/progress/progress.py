@@ -12,7 +12,7 @@ from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.source import DetectRequest, Position
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window, window_between
-from incload_assets.platform.dagster_private import AssetPartitionStatus
+from incload_assets.platform.dagster_private import AssetPartitionStatus, get_and_update_asset_status_cache_value
 from incload_assets.platform.lake import Lake
 from incload_assets.progress.checkpoint import fingerprints_of
 from incload_assets.progress.run_tags import FAILURE_TAG, own_tag
@@ -140,7 +140,7 @@ def progress_of(
 def progress_from(instance: dg.DagsterInstance, table: Table, state: SourceState) -> list[WindowProgress]:
     """The progress of every window, oldest first, for a given state of the source; see :func:`progress_of`."""
     keys = [window.key for window in state.windows]
-    statuses = instance.get_status_by_partition(table.key, keys, table.partitions_def) or {}
+    statuses = _statuses(instance, table)
     checkpoints = fingerprints_of(instance, table.key)
     failures = _failures(instance, table, [k for k in keys if statuses.get(k) is AssetPartitionStatus.FAILED])
     progress = []
@@ -165,6 +165,24 @@ def progress_from(instance: dg.DagsterInstance, table: Table, state: SourceState
         if old.status not in ("loaded", "held"):
             progress[place] = replace(old, position=None)  # it is unknown
     return progress
+
+
+def _statuses(instance: dg.DagsterInstance, table: Table) -> Mapping[str, AssetPartitionStatus]:
+    """The status of each partition in Dagster, as its ``get_status_by_partition`` gives them, which asks for each key.
+
+    It goes through all stretches of partitions for each key three times, which thousands of partitions feel.
+    """
+    known = get_and_update_asset_status_cache_value(instance, table.key, table.partitions_def)
+    if known is None:
+        return {}
+    found: dict[str, AssetPartitionStatus] = {}
+    for status, subset in (
+        (AssetPartitionStatus.MATERIALIZED, known.deserialize_materialized_partition_subsets(table.partitions_def)),
+        (AssetPartitionStatus.FAILED, known.deserialize_failed_partition_subsets(table.partitions_def)),
+        (AssetPartitionStatus.IN_PROGRESS, known.deserialize_in_progress_partition_subsets(table.partitions_def)),
+    ):
+        found |= dict.fromkeys(subset.get_partition_keys(), status)
+    return found
 
 
 def _status(

@@ -50,10 +50,15 @@ _FORMER = "give the table its former partitions, or declare them as former_parti
 
 def examine(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, at: datetime) -> list[Disagreement]:
     """The disagreements about the lake and about tables; a table that cannot be read is one of them."""
-    found, faults = examine_lake(lake, instance), Faults(lake)
-    for table in tables:
-        with faults.of(table):
-            found += examine_table(instance, table, lake, at)
+    chosen, of_tables, faults = list(tables), dict[str, list[Disagreement]](), Faults(lake)
+
+    def look(table: Table) -> None:
+        of_tables[table.name] = examine_table(instance, table, lake.followed(), at)
+
+    faults.in_threads(chosen, look)
+    found = examine_lake(lake, instance)
+    for table in chosen:
+        found += of_tables.get(table.name, [])
     return in_one(found + [_of_fault(name, error) for name, error in faults.errors.items()])
 
 

@@ -6,7 +6,6 @@ process had, in bytes, and what else there is to count.
 
 import json
 import os
-import runpy
 import sys
 import time
 from collections.abc import Callable
@@ -66,9 +65,10 @@ def dashboard() -> Told:
 
 def command(name: str) -> Told:
     """A command of ``incload``, which finds nothing wrong."""
-    sys.argv = ["incload", name]
+    from incload_assets.cli.program import program
+
     try:
-        runpy.run_module("incload_assets.cli", run_name="__main__")
+        program([name])
     except SystemExit as ended:
         assert not ended.code
     return {}

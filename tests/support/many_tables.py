@@ -31,6 +31,7 @@ from incload_assets.change_log.commit import commit
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.staged import FOLDER, Staged, StagedFile
+from incload_assets.change_log.window_records import MANY
 from incload_assets.checks.registry import check_names
 from incload_assets.cli.support.scaffold import make_project
 from incload_assets.contract.adaptation import Stored
@@ -42,6 +43,7 @@ from incload_assets.ingest.ingest import window_record_of
 from incload_assets.ingest.ingestion import Ingestion
 from incload_assets.load.tables import log_stored_as
 from incload_assets.platform.lake import Lake
+from incload_assets.platform.settings import current_settings
 from incload_assets.progress.checkpoint import DATA_VERSION_TAG
 from incload_assets.progress.lake_identity import adopt_lake
 from incload_assets.progress.progress import source_state, windows_to_look_at
@@ -125,7 +127,12 @@ class ManyTables:
     def environment(self) -> dict[str, str]:
         """Variables with which processes find the project."""
         landing = str(self.root / ".incload" / "landing")
-        return {"DAGSTER_HOME": str(self.home), "INCLOAD_LAKE": self.lake.root, "INCLOAD_LANDING": landing}
+        return {
+            "DAGSTER_HOME": str(self.home),
+            "INCLOAD_HOME": str(self.root / ".incload"),
+            "INCLOAD_LAKE": self.lake.root,
+            "INCLOAD_LANDING": landing,
+        }
 
     @contextmanager
     def entered(self) -> Iterator[dg.DagsterInstance]:
@@ -174,6 +181,7 @@ def many_tables(root: Path, count: int, partitions: int, *, hourly: bool = False
         _made_first(made, instance)
     _copy_delta(made)
     with made.entered() as instance:
+        _recall_records(made)
         tables = made.tables()
         adopt_lake(instance, tables.values(), made.lake)
         for table in tables.values():
@@ -317,6 +325,19 @@ def _copy_delta(made: ManyTables) -> None:
                     pq.write_table(_renamed(checkpoints[file], name), place / "_delta_log" / file)
                 else:
                     (place / "_delta_log" / file).write_bytes(content.replace(FIRST.encode(), name.encode()))
+
+
+def _recall_records(made: ManyTables) -> None:
+    """The window records as processes on this machine remember them once a sensor has looked at all tables."""
+    if len(ChangeLog(made._declared(FIRST), made.lake).records()) < MANY:
+        return
+    with closing(sqlite3.connect(current_settings().home_root / "window_records.sqlite")) as db, db:
+        db.execute("CREATE TEMP TABLE copies (name TEXT)")
+        db.executemany("INSERT INTO copies VALUES (?)", [(name,) for name in made.names[1:]])
+        db.execute(
+            f"INSERT INTO remembered SELECT replace(r.name, '/{FIRST}/', '/' || c.name || '/'), r.state, r.value "
+            "FROM remembered AS r, copies AS c"
+        )
 
 
 def _renamed(checkpoint: pa.Table, name: str) -> pa.Table:

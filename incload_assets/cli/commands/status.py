@@ -48,8 +48,9 @@ def status(
         faults = Faults(lake)
 
         def look(one: Table) -> None:
-            known[one.name] = table_status(project.instance, one, lake)
-            expect_readable(one, lake)
+            followed = lake.followed()  # each Delta log is read once
+            known[one.name] = table_status(project.instance, one, followed)
+            expect_readable(one, followed)
 
         faults.in_threads(tables, look)
         found, unknown = [known[one.name] for one in tables if one.name in known], faults.found

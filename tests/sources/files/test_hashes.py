@@ -22,7 +22,7 @@ def settled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def remembered(store: Path) -> list[tuple[str, str]]:
     connection = sqlite3.connect(store)
-    rows = connection.execute("SELECT path, hash FROM hashes ORDER BY path").fetchall()
+    rows = connection.execute("SELECT name, value FROM remembered ORDER BY name").fetchall()
     connection.close()
     return rows
 
