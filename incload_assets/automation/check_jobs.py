@@ -14,7 +14,8 @@ from incload_assets.checks.registry import LIGHT_CHECKS, TABLE_CHECKS, table_che
 from incload_assets.checks.with_loads import verdict_by_itself
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
-from incload_assets.maintenance.jobs import Chosen, MaintenanceJob
+from incload_assets.maintenance.jobs import MaintenanceJob
+from incload_assets.progress.forms import Chosen
 from incload_assets.progress.verdicts import as_seen
 
 

@@ -16,7 +16,7 @@ from incload_assets.platform.dagster_private import RUN_KEY_TAG
 from incload_assets.platform.lake import Lake
 from incload_assets.progress.progress import SourceState, WindowProgress, progress_from, source_state
 from incload_assets.progress.request import Request, request_of
-from incload_assets.progress.run_tags import PRIORITY_TAG
+from incload_assets.progress.run_tags import CHECKED_BY_LOAD, PRIORITY_TAG
 
 
 def look(
@@ -89,12 +89,14 @@ def _request(instance: dg.DagsterInstance, table: Table, asks: Sequence[Ask]) ->
         attempt=first.number,
         code_version=table.code_version,
     )
-    tags = request_of(table, request).as_tags()
+    tags = request_of(table, request).as_tags() | CHECKED_BY_LOAD
     partition = first.partition if first is last else None
     if partition is not None and table.urgent:
         tags[PRIORITY_TAG] = "1"
     key = _run_key(instance, table, asks)
-    return dg.RunRequest(run_key=key, asset_selection=[table.key], partition_key=partition, tags=tags)
+    return dg.RunRequest(
+        run_key=key, asset_selection=[table.key], asset_check_keys=[], partition_key=partition, tags=tags
+    )
 
 
 def _run_key(instance: dg.DagsterInstance, table: Table, asks: Sequence[Ask]) -> str:

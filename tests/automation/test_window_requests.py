@@ -32,6 +32,7 @@ def test_a_new_file_asks_for_exactly_its_partition(workshop: Workshop) -> None:
         "incload/fingerprint": fingerprint,
         "incload/attempt": "1",
         "incload/code_version": "1",
+        "incload/checks": "by the load",
     }
 
 
