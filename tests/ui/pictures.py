@@ -105,8 +105,9 @@ def take_undo(page: Page, address: str, table: str) -> None:
     take(page, "undo_form")
     page.get_by_role("button", name="Launch Run").click()
     asked = page.get_by_text(re.compile("asked Dagster for the backfill")).first.inner_text()
-    page.goto(f"{address}{asked.rpartition(' ')[2]}")
-    page.get_by_text(re.compile(r"Completed|Succeeded")).first.wait_for(timeout=LOADED_MILLISECONDS)
+    where = asked.rpartition(" ")[2]
+    page.goto(f"{address}{where}")
+    page.get_by_text(where.rpartition("/")[2]).first.wait_for()
     take(page, "undo_backfill")
 
 
