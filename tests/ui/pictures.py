@@ -107,8 +107,10 @@ def take_undo(page: Page, address: str, table: str) -> None:
     asked = page.get_by_text(re.compile("asked Dagster for the backfill")).first.inner_text()
     where = asked.rpartition(" ")[2]
     page.goto(f"{address}{where}")
-    page.get_by_text(where.rpartition("/")[2]).first.wait_for()
+    page.get_by_text("Partition selection").first.wait_for()
+    page.set_viewport_size({"width": WIDTH, "height": 400})
     take(page, "undo_backfill")
+    page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
 
 
 def take_catalog(page: Page, address: str) -> None:
