@@ -105,9 +105,12 @@ def take_undo(page: Page, address: str, table: str) -> None:
     take(page, "undo_form")
     page.get_by_role("button", name="Launch Run").click()
     asked = page.get_by_text(re.compile("asked Dagster for the backfill")).first.inner_text()
-    page.goto(f"{address}{asked.rpartition(' ')[2]}")
-    page.get_by_text(re.compile(r"Completed|Succeeded")).first.wait_for(timeout=LOADED_MILLISECONDS)
+    where = asked.rpartition(" ")[2]
+    page.goto(f"{address}{where}")
+    page.get_by_text("Partition selection").first.wait_for()
+    page.set_viewport_size({"width": WIDTH, "height": 400})
     take(page, "undo_backfill")
+    page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
 
 
 def take_catalog(page: Page, address: str) -> None:
