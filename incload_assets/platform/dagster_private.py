@@ -33,6 +33,7 @@ from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES as IN_PRO
 from dagster._core.storage.dagster_run import RunsFilter as RunsFilter  # the public one has no time of update
 from dagster._core.storage.partition_status_cache import AssetPartitionStatus as AssetPartitionStatus
 from dagster._core.storage.tags import BACKFILL_ID_TAG as BACKFILL_ID_TAG
+from dagster._core.storage.tags import CODE_LOCATION_TAG as CODE_LOCATION_TAG
 from dagster._core.storage.tags import GRPC_INFO_TAG as GRPC_INFO_TAG
 from dagster._core.storage.tags import RUN_KEY_TAG as RUN_KEY_TAG
 from dagster._core.storage.tags import SCHEDULE_NAME_TAG as SCHEDULE_NAME_TAG
