@@ -82,7 +82,7 @@ def _superseded(instance: dg.DagsterInstance, tables: Iterable[Table]) -> Callab
     by_name = {table.name: table for table in by_key.values()}
 
     @cache
-    def statuses(key: dg.AssetKey) -> Mapping[str, AssetPartitionStatus]:
+    def statuses(key: dg.AssetKey) -> Mapping[str, AssetPartitionStatus | None]:
         definition = by_key[key].partitions_def
         return instance.get_status_by_partition(key, definition.get_partition_keys(), definition) or {}
 
