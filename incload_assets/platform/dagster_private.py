@@ -41,6 +41,7 @@ from dagster._core.storage.partition_status_cache import (
     get_and_update_asset_status_cache_value as get_and_update_asset_status_cache_value,
 )
 from dagster._core.storage.tags import BACKFILL_ID_TAG as BACKFILL_ID_TAG
+from dagster._core.storage.tags import CODE_LOCATION_TAG as CODE_LOCATION_TAG
 from dagster._core.storage.tags import GRPC_INFO_TAG as GRPC_INFO_TAG
 from dagster._core.storage.tags import RUN_KEY_TAG as RUN_KEY_TAG
 from dagster._core.storage.tags import SCHEDULE_NAME_TAG as SCHEDULE_NAME_TAG

@@ -38,7 +38,7 @@ def checkpoint_of(
     run_id: str,
 ) -> Checkpoint:
     """The checkpoint of a partition; one that may not be clean counts as not clean, which costs one more ingestion."""
-    last = _last_materialization(instance, key, partition)
+    last = last_materialization(instance, key, partition)
     if last is None:
         return Checkpoint(untried=bool(untried(instance, key, partitions_def, [partition], run_id)))
     settled = _settled(instance, key, partitions_def, {partition: last}, run_id)
@@ -57,7 +57,7 @@ def at_rest(
     These were materialized, and no other run that may have tried them, and was alive after the run of their last
     materialization began, is unfinished or ended without success.
     """
-    found = {partition: _last_materialization(instance, key, partition) for partition in partitions}
+    found = {partition: last_materialization(instance, key, partition) for partition in partitions}
     known = {partition: last for partition, last in found.items() if last}
     return _settled(instance, key, partitions_def, known, run_id)
 
@@ -103,7 +103,8 @@ def fingerprints_of(instance: dg.DagsterInstance, key: dg.AssetKey) -> dict[str,
     return {partition: tags[DATA_VERSION_TAG] for partition, tags in found.items() if DATA_VERSION_TAG in tags}
 
 
-def _last_materialization(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str) -> dg.EventLogRecord | None:
+def last_materialization(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str) -> dg.EventLogRecord | None:
+    """The event of a partition's last load; None if it was never loaded."""
     filter_ = dg.AssetRecordsFilter(asset_key=key, asset_partitions=[partition])
     records = instance.fetch_materializations(filter_, limit=1).records
     return records[0] if records else None
