@@ -31,7 +31,7 @@ class Remembered:
         return known
 
     def keep(self, found: Iterable[tuple[str, str, str]]) -> None:
-        """Keeps names, states and values, in place of those of other states."""
+        """Keeps names, states and values; an earlier state of a name is replaced."""
         if rows := list(found):
             with self._connection() as connection:
                 if connection is not None:

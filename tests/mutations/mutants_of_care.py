@@ -3,6 +3,7 @@
 from tests.mutations.mutant import CONVERGENCE, EXPLAIN, IDLE, Mutant
 
 DOCTOR = "tests/restore/test_doctor.py::test_"
+MANY = "tests/progress/test_many_tables.py::test_"
 PAUSES = "tests/restore/test_jobs_doctor.py::test_"
 BY_HAND = "tests/history/test_manual_actions.py::test_"
 CONFIRMED = (
@@ -75,8 +76,17 @@ MUTANTS_OF_CARE = [
            '"txn" in actions[-1]', "True",
            (f"{UNREADABLE}a_commit_of_the_lakes_own_tables_is_named_if_it_ends_before_its_fence",)),
     Mutant("care: the doctor goes on after a table that cannot be read", EXPLAIN, "restore.doctor:examine",
-           "with faults.of(table):", "if True:",
+           "faults.in_threads(chosen, look)", "[look(table) for table in chosen]",
            (f"{DAMAGED}a_damaged_table_is_named_with_its_remedy_and_everything_about_the_others_is_there[torn log]",)),
+    Mutant("care: a table whose Delta log has changed is opened again", EXPLAIN,
+           "platform.remembered:Remembered.recall", "if states[name] == state", "",
+           (f"{MANY}one_table_among_many_that_cannot_be_read_is_named_and_only_that",)),
+    Mutant("care: a remembered window record whose file is gone is missed", EXPLAIN,
+           "change_log.window_records:_recalled", "if local is None or", "if True or",
+           (f"{MANY}a_window_record_whose_file_is_gone_is_missed_although_it_is_remembered",)),
+    Mutant("care: fences that are read together are those of the newest commits", EXPLAIN, "delta.fences:_all_versions",
+           "delta.version() + 1", "since + 1",
+           (f"{MANY}fences_that_are_read_together_are_those_that_delta_gives_for_each",)),
     Mutant("care: nightly jobs go on after a table that cannot be read", EXPLAIN,
            "maintenance.jobs:MaintenanceJob.definition", "with faults.of(by_name[name]):", "if True:",
            ("tests/maintenance/test_jobs.py::"

@@ -36,7 +36,8 @@ def status(
     or a table cannot be read, the other tables are shown all the same. The exit code is 1 then, and if the audit or the
     decisions cannot be read, or logs have loads that Dagster does not know, because its storage was lost.
 
-    - **Writes:** no table and no log. A source may record where its windows end, and hashes of files are cached.
+    - **Writes:** no table and no log. A source may record where its windows end, and what was read
+      of files and logs is cached.
     - **Spark:** not started.
     - **Dagster's instance:** needed, to read checkpoints.
 
