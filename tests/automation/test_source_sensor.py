@@ -27,6 +27,7 @@ def test_a_new_file_asks_for_exactly_its_partition(workshop: Workshop) -> None:
     assert request.run_key == f"items:{day(3)}:{fingerprint}:1:1:first"
     assert {key: value for key, value in request.tags.items() if key.startswith("incload/")} == {
         "incload/table": "items",
+        "incload/serialized": "items",
         "incload/partition": day(3),
         "incload/fingerprint": fingerprint,
         "incload/attempt": "1",
