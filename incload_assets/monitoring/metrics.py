@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import dagster as dg
 
@@ -44,9 +44,8 @@ class Metric:
     values: Callable[[TableFacts, Facts], Values]
 
 
-@dataclass(frozen=True)
-class Sample:
-    """The value of one series; ``table`` is one of its labels."""
+class Sample(NamedTuple):
+    """The value of one series; ``table`` is one of its labels. A page of a thousand tables has half a million."""
 
     metric: str
     labels: Mapping[str, str]
@@ -58,7 +57,8 @@ def samples(facts: Facts, metrics: Iterable[Metric] | None = None) -> Iterator[S
     for metric in METRICS if metrics is None else metrics:
         for name, table in facts.tables.items():
             for labels, value in metric.values(table, facts):
-                yield Sample(metric.name, {"table": name, **dict(zip(metric.labels, labels, strict=True))}, value)
+                named = dict(zip(metric.labels, labels, strict=True)) if labels else {}
+                yield Sample(metric.name, {"table": name, **named}, value)
 
 
 def _info(t: TableFacts, _: Facts) -> Values:
