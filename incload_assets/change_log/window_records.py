@@ -224,6 +224,11 @@ def _recalled(log: DeltaTable, paths: Mapping[str, str]) -> dict[str, WindowReco
     return {names[name]: _record_of(_stored_in(text)) for name, text in known.items()}
 
 
+def forget_shared_records() -> None:
+    """Removes the window records that processes on this machine share: they have partitions and sequences of rows."""
+    _shared().forget()
+
+
 def _shared() -> Remembered:
     return Remembered(current_settings().home_root / "window_records.sqlite")
 

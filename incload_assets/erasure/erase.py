@@ -24,6 +24,7 @@ from incload_assets.change_log.change import CHANGES, REJECTED
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.decisions import decisions_uri, forget_decisions, rejected_row_id, values_by_row
 from incload_assets.change_log.former import FormerLanding, FormerLandings
+from incload_assets.change_log.window_records import forget_shared_records
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.erasure.alone import alone, holder_of, wait_for_runs
@@ -150,6 +151,7 @@ class Eraser:
             removed += self._without_old_versions(decisions_uri(self.lake))
         more = self._forget_keys()  # of a load, or a compaction, that had begun before
         keys, removed = keys + more[0], removed + more[1]
+        forget_shared_records()
         self.info("reads every file of the lake")
         traces = self._search().traces(self.lake, done=self.done)
         traces = replace(traces, found=(*traces.found, *files_with_keys(self.lake, self.fingerprints)))

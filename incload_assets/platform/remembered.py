@@ -37,6 +37,10 @@ class Remembered:
                 if connection is not None:
                     connection.executemany("INSERT OR REPLACE INTO remembered VALUES (?, ?, ?)", rows)
 
+    def forget(self) -> None:
+        """Removes everything."""
+        self._store.unlink(missing_ok=True)
+
     @contextlib.contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection | None]:
         """A connection whose work is committed at the end, or None; its failures cost time and nothing else."""

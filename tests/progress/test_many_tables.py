@@ -17,6 +17,7 @@ from incload_assets.delta.fences import transaction_versions
 from incload_assets.load.faults import unreadable_tables
 from incload_assets.platform.dagster_private import AssetPartitionStatus
 from incload_assets.platform.lake import files_in
+from incload_assets.platform.settings import current_settings
 from incload_assets.progress.progress import progress_of, windows_to_look_at
 from incload_assets.progress.status import table_status
 from incload_assets.restore.doctor import examine
@@ -56,6 +57,19 @@ def test_another_process_has_the_window_records_without_opening_their_files(
     monkeypatch.setattr(window_records, "_read", lambda *_: pytest.fail("files were opened"))
     assert log.records() == read and len(read) == PARTITIONS
     assert len(progress_of(instance, tables["t0003"], lake.lake, lake.at)) == PARTITIONS
+
+
+def test_an_erasure_leaves_no_window_records_outside_the_lake(
+    lake: ManyTables, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = ChangeLog(lake.tables()["t0001"], lake.lake)
+    assert len(log.records()) == PARTITIONS
+    kept = current_settings().home_root / "window_records.sqlite"
+    assert kept.exists()
+    window_records.forget_shared_records()
+    assert not kept.exists()
+    monkeypatch.setattr(window_records, "_remembered", {})
+    assert len(log.records()) == PARTITIONS
 
 
 def test_one_table_among_many_that_cannot_be_read_is_named_and_only_that(
