@@ -234,7 +234,7 @@ def _watch(world: MadeUp, name: str, number: int, fate: random.Random) -> None:
             stopped={newest: "it differed again right after two loads"} if stuck else {},
             failing={newest: "contract"} if stuck else {},
         ),
-        trouble=f"{name}: the source is down. What to do: look after it." if number == 1 else "",
+        trouble=f"{name}: the source is down. Remedy: look after it." if number == 1 else "",
     )  # fmt: skip
     for check in check_names(table):
         if check == "reconciliation":
