@@ -97,7 +97,12 @@ class Watched:
     @property
     def needs_a_line(self) -> bool:
         """True if a person wants to know of it: it is paused, cannot be looked at, or windows wait for a person."""
-        return self.paused or (self.observed is not None and bool(self.observed.trouble or self.observed.stopped))
+        return self.paused or self.has_trouble or (self.observed is not None and bool(self.observed.stopped))
+
+    @property
+    def has_trouble(self) -> bool:
+        """True if it could not be looked at the last time."""
+        return self.observed is not None and bool(self.observed.trouble)
 
 
 def take(one: Watched, look: Look, lake: Lake) -> None:

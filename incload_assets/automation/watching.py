@@ -179,7 +179,7 @@ class _Tick:
             elif one.look is not None and not one.look.has_ended and self.began - one.look.began > HANGS:
                 self._fail(one, _hanging(one.table), one.ended)
         self._restore(due)
-        for one in sorted(due, key=lambda one: one.due):
+        for one in sorted(due, key=lambda one: (one.has_trouble, one.due)):  # what may hang again comes last
             (self.whole if one.news or one.quiet is None else self.cheap).append(one)
         while len(self.requests) < REQUESTS and (left := self.began + BUDGET - time.monotonic()) > 0:
             self._begin_some()
@@ -203,6 +203,11 @@ class _Tick:
         ):
             self.watching.begin(self.whole.popleft(), self.lake, wholly=True)
 
+    def _look_wholly(self, one: Watched) -> None:
+        """Looks at a table next, in this tick or, if there is no time for it, in the next one."""
+        one.due = 0.0
+        self.whole.appendleft(one)
+
     def _restore(self, due: Iterable[Watched]) -> None:
         """Takes the kept observations of tables that this process has not looked at yet."""
         if new := [one for one in due if one.observed is None and one.ended is None]:
@@ -216,7 +221,7 @@ class _Tick:
         assert look is not None
         one.look, one.due = None, time.monotonic() + table.interval.total_seconds()
         if look.error is None and (look.has_news or one.news):  # the latter: of a run that ended during the look
-            self.whole.append(one)
+            self._look_wholly(one)
             return
         error, one.ended, before = look.error, now(), one.ended
         try:
@@ -232,7 +237,7 @@ class _Tick:
         progress, planned = decided(self.instance, table, state, seen.at)
         if state.passed and any(is_new(window, seen.at) for window in progress[state.passed :]):
             one.pace = Pace()  # older windows may wait, too, and are requested together with it
-            self.whole.append(one)
+            self._look_wholly(one)
             return
         late = lateness_of(self.instance, table, progress, seen.at)
         found = observation(table, progress, late, planned.stopped, one.observed, seen.at, self.location)
