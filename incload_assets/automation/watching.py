@@ -30,7 +30,7 @@ from incload_assets.checks.recording import last_results, record_what_changed
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.load.error_translation import translated, unforeseen
-from incload_assets.platform.errors import IncrementalLoadError, SourceUnavailable
+from incload_assets.platform.errors import IncrementalLoadError, LakeUnreadable, SourceUnavailable
 from incload_assets.platform.lake import BACK, Lake
 from incload_assets.platform.wording import several, some, spoken
 from incload_assets.progress.lake_identity import mistaken
@@ -277,7 +277,8 @@ class _Tick:
         try:
             self._keep_trouble(one, error, before)
         except Exception as other:
-            self.context.log.error(f"{one.table.name}: {other}", exc_info=other)
+            known = translated(other, one.table.name, one.table, self.lake)
+            self.context.log.error(str(known), exc_info=unforeseen(other))
 
     def _keep_trouble(self, one: Watched, error: Exception, before: datetime | None) -> None:
         table = one.table
@@ -294,7 +295,7 @@ class _Tick:
                 last = last.seen_at(before)
             one.observed = replace(last, trouble=trouble)
             keep_observed(self.instance, table, one.observed)
-        if isinstance(known, IncrementalLoadError):
+        if isinstance(known, IncrementalLoadError) and not isinstance(known, LakeUnreadable):
             self._check(one, unanswered(self.instance, table, self.lake, now(), trouble))
 
     def _summary(self) -> str:
