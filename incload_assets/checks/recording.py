@@ -37,7 +37,7 @@ _EVERYWHERE: Rough = {
 
 @dataclass(frozen=True)
 class Recorded:
-    """What became of the checks of a table: the names of those recorded, and why others could not be evaluated."""
+    """The outcome of the checks of a table: the names of the recorded ones, and why others could not be evaluated."""
 
     names: list[str] = field(default_factory=list)
     reasons: dict[str, str] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """Smaller files of Dagster's runs, where its history is in SQLite: one file for each run, made of SQLite's pages.
 
-Dagster makes the same 25 tables and indexes in the file of each run, of which a run fills three. Every one occupies a
+Dagster makes the same 25 tables and indexes in the file of each run, and a run fills three. Every one occupies a
 page at least, so pages of 4 kB, SQLite's default, make 115 kB of nothing. The size of pages is a property of a file:
 older files, and the index of all runs, keep theirs.
 """

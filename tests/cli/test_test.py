@@ -61,4 +61,4 @@ def test_a_declaration_is_explained_with_its_checks_and_their_times(clone: Clone
         "again; on demand "
         "or schedule, not with loads." in lines
     )
-    assert lines[-1] == "- The sensor watch_sources requests the loads, and each run of them runs the checks, too."
+    assert lines[-1] == "- The sensor watch_sources requests the loads; a run that loads evaluates the checks, too."
