@@ -282,7 +282,7 @@ MUTANTS_OF_CONTRACTS = [
     Mutant("eras: a window that is not complete", CONVERGENCE, "load.closing:refuse_unfinished",
            "if left := _not_settled(table, records):", "if left := list[str]():",
            (f"{CHANGED}former_partitions_are_not_closed_while_the_source_may_still_add_rows_to_them",)),
-    Mutant("eras: a held window has nothing more to merge", EXPLAIN, "load.range_fences:_has_merge_of",
+    Mutant("eras: a held window has nothing more to merge", EXPLAIN, "load.range_fences:_merged_landing",
            "record.hold.returned_to if record.hold and not record.hold.undone else record.landing", "record.landing",
            (f"{CHANGED}former_partitions_are_not_closed_while_a_landing_is_not_merged",)),
     Mutant("eras: closed windows get no event", EXPLAIN, "restore.rebuild:rebuild",

@@ -95,6 +95,7 @@ def serve(password: str) -> None:
         with suppress(ImportError):
             import_module(library)
     gc.freeze()  # objects of the libraries stay, and garbage collection in a fork does not copy their pages
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # whoever started this may have ignored it
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no one waits for those that attend commands
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address(password))
