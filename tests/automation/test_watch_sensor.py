@@ -189,7 +189,8 @@ def test_a_file_that_is_written_again_in_its_place_is_found_by_a_close_look(
 def test_sources_that_hang_or_fail_delay_no_other_table_and_are_not_asked_twice_at_once(
     workshop: Workshop, towers: Callable[..., Tower], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "PATIENCE", 5.0)
+    for limit, seconds in (("PATIENCE", 5.0), ("SLOW", 1.0)):
+        monkeypatch.setattr(watching, limit, seconds)
     answers = Event()
     hanging = [HangingSource({}) for _ in range(10)]
     for source in hanging:

@@ -18,6 +18,7 @@ ENVIRONMENTS = (
     "test_a_lake_is_written_by_the_environment_that_made_it_until_another_one_adopts_it"
 )
 AUDIT = "tests/progress/test_audit.py::test_"
+SENSOR = "tests/automation/test_watch_sensor.py::test_"
 RECORDING = "tests/checks/test_recording.py::test_"
 
 MUTANTS_OF_CARE = [
@@ -27,6 +28,15 @@ MUTANTS_OF_CARE = [
     Mutant("care: a sensor requests nothing of a paused table", CONVERGENCE, "automation.watching:_Tick._decide",
            "if (pause := self.paused.get(table.name)) is not None:", "if (pause := None):",
            (f"{PAUSES}a_table_paused_from_the_ui_is_watched_and_not_loaded_until_it_is_resumed",)),
+    Mutant("care: what Dagster has recorded has a table looked at wholly", CONVERGENCE, "automation.watching:_Tick.run",
+           "one.news or news is None or one.table.key in news", "one.news",
+           (f"{SENSOR}a_table_of_which_nothing_is_new_is_not_read_and_every_kind_of_news_has_it_read_again",)),
+    Mutant("care: a look that hangs is not begun again", CONVERGENCE, "automation.watching:_Tick.run",
+           "if one.look is None and one.due <= self.began:", "if one.due <= self.began:",
+           (f"{SENSOR}sources_that_hang_or_fail_delay_no_other_table_and_are_not_asked_twice_at_once",)),
+    Mutant("care: a folder that changed just before vouches for nothing", CONVERGENCE,
+           "sources.files.folder_watch:FolderWatch.of", "changed > began - SETTLED_NS", "False",
+           ("tests/sources/files/test_folder_watch.py::test_a_folder_that_changed_just_before_vouches_for_nothing",)),
     Mutant("care: a copied lake is not loaded", CONVERGENCE, "assets.run:materialize",
            "expect_known_lake(context.instance, table, context.resources.lake)", "pass",
            (f"{DOCTOR}a_copied_lake_is_told_and_no_run_writes_to_it",)),
