@@ -142,7 +142,7 @@ def test_a_row_is_accepted_from_the_ui_and_its_replay_is_requested_by_the_sensor
         assert (request.job_name, request.asset_selection, request.partition_key) == (
             "__ASSET_JOB", [h.table.key], key(1),
         )  # fmt: skip
-        assert request.tags["incload/table"] == request.tags["incload/serialized"] == "guests"
+        assert request.tags["incload/table"] == "guests"
         assert h.run(h.loads, partition=key(1), tags=request.tags).success
         assert list(replay_requests(h.table, h.lake)) == []
         assert h.look().records[key(1)].rejected == 0
