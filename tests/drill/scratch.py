@@ -329,7 +329,7 @@ class LagScratch(Scratch):
     def load_together(self, *windows: str) -> bool:
         """Loads adjacent windows in one run; whether all were loaded."""
         tags = Request(first=windows[0], last=windows[-1]).as_tags()
-        return self.run(tags=tags, asset_selection=[self.table.key])
+        return self.run(tags=tags)
 
     def hang(self, window: str) -> None:
         """Starts a run that loads a window, takes the pool's slot, and then hangs."""
