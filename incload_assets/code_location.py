@@ -24,6 +24,7 @@ from incload_assets.monitoring.channels import channels
 from incload_assets.monitoring.notify_sensor import notify_sensor
 from incload_assets.monitoring.telemetry.sensor import loads_sensor
 from incload_assets.platform.errors import DeclarationError, IncrementalLoadError
+from incload_assets.platform.garbage import unsearched
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.settings import Settings
 from incload_assets.platform.spark.resource import SparkResource
@@ -120,15 +121,22 @@ def project_definitions(
     Example:
         ``defs = project_definitions(__file__)``
     """
+    with unsearched(stays=True):
+        return _definitions_of(Path(file).parent, resources, settings or Settings(), leave_out)
+
+
+def _definitions_of(
+    folder: Path, resources: Mapping[str, Any] | None, settings: Settings, leave_out: str | None
+) -> dg.Definitions:
     try:
         with wrapping():
-            found = dg.load_from_defs_folder(path_within_project=Path(file).parent)
+            found = dg.load_from_defs_folder(path_within_project=folder)
     except Exception as error:  # of Dagster, which shows the folder's tree in place of what is wrong
         raise next((cause for cause in _causes(error) if isinstance(cause, IncrementalLoadError)), error) from None
     assets = {id(each): each for each in found.assets or ()}.values()  # a module may import the table of another
     tables = [each for each in assets if isinstance(each, dg.AssetsDefinition) and not _in_package(each, leave_out)]
     return dg.Definitions.merge(
-        incremental_definitions(tables, settings or Settings(), resources),
+        incremental_definitions(tables, settings, resources),
         dg.Definitions(
             assets=[each for each in assets if not isinstance(each, dg.AssetsDefinition)],
             asset_checks=found.asset_checks,

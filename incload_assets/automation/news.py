@@ -4,13 +4,14 @@ One question for all tables, where each look at one of them asks several. Events
 by a transaction that ended later than others, are found by the next question: each covers the time of two.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 import dagster as dg
 
 from incload_assets.platform.dagster_private import RunsFilter
+from incload_assets.progress.observed import Mark
 from incload_assets.progress.run_tags import LOADS_NOTHING
 
 MOST = 500
@@ -20,29 +21,32 @@ CLOCKS = timedelta(seconds=10)
 
 
 class News:
-    """The news of Dagster's history for one sensor; starts over with each process."""
+    """The news of Dagster's history for the sensor, which starts over with each process, or for others since its tick.
 
-    def __init__(self) -> None:
-        self._events: list[int] = []
-        self._instants: list[datetime] = []
+    Args:
+        marks: How much of the history is known, the last two times.
+    """
+
+    def __init__(self, marks: Sequence[Mark] = ()) -> None:
+        self.marks = [*marks][-2:]
         self._known: set[dg.AssetKey] = set()
 
     def since_last_time(self, instance: dg.DagsterInstance, at: datetime) -> set[dg.AssetKey] | None:
         """The assets that were materialized, wiped or part of a run since the last two calls; None: maybe all."""
         storage = instance.event_log_storage
         newest = storage.get_maximum_record_id() or 0
-        events, instants = self._events, self._instants
-        self._events, self._instants = [*events, newest][-2:], [*instants, at][-2:]
+        marks, self.marks = self.marks, [*self.marks, (newest, at.isoformat())][-2:]
         known, self._known = self._known, {*instance.all_asset_keys()}
-        if not events or newest < events[-1]:  # the latter: it is another storage
+        if not marks or newest < marks[-1][0]:  # the latter: it is another storage
             return None
-        wanted = dg.EventRecordsFilter(dg.DagsterEventType.ASSET_MATERIALIZATION, after_cursor=events[0])
+        wanted = dg.EventRecordsFilter(dg.DagsterEventType.ASSET_MATERIALIZATION, after_cursor=marks[0][0])
         records = storage.get_event_records(wanted, limit=MOST)
         if len(records) == MOST:
             return None
         found = known - self._known  # these were wiped
         found |= {record.asset_key for record in records if record.asset_key is not None}
-        runs = instance.get_run_records(RunsFilter(updated_after=instants[0] - CLOCKS), limit=MOST)
+        since = datetime.fromisoformat(marks[0][1]) - CLOCKS
+        runs = instance.get_run_records(RunsFilter(updated_after=since), limit=MOST)
         if len(runs) == MOST:
             return None
         for record in runs:

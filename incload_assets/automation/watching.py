@@ -10,10 +10,11 @@ where that starts again, every table is looked at wholly once.
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock
 
@@ -30,14 +31,25 @@ from incload_assets.checks.recording import last_results, record_what_changed
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.load.error_translation import translated, unforeseen
+from incload_assets.load.faults import expect_readable, of_table
 from incload_assets.platform.errors import IncrementalLoadError, LakeUnreadable, SourceUnavailable
 from incload_assets.platform.lake import BACK, Lake
 from incload_assets.platform.wording import several, some, spoken
 from incload_assets.progress.lake_identity import mistaken
 from incload_assets.progress.lateness import lateness_of
-from incload_assets.progress.observed import NEVER, SENSOR, Observed, Pass, keep_observed, observation, observed_tables
+from incload_assets.progress.observed import (
+    NEVER,
+    SENSOR,
+    Observed,
+    Pass,
+    keep_observed,
+    keep_watched,
+    observation,
+    observed_tables,
+)
 from incload_assets.progress.pause import Pause, pauses_in_force
-from incload_assets.progress.progress import SourceState
+from incload_assets.progress.progress import SourceState, WindowProgress
+from incload_assets.progress.status import Overview, status_from
 
 AT_ONCE = 16
 """Number of cheap looks at once, beside those that take too long."""
@@ -105,7 +117,7 @@ class Watching:
             table.name: Watched(table, most, began - number * each, closely=Pace(len(tables)))
             for number, (table, most) in enumerate(tables.items())
         }
-        self.news, self._workers = News(), Workers("incload-looks")
+        self.news, self.is_known, self._workers = News(), False, Workers("incload-looks")
         self.under_way: dict[str, Look] = {}
         self._ended: SimpleQueue[Watched] = SimpleQueue()
         self._ticking = Lock()
@@ -167,6 +179,9 @@ class _Tick:
         self.paused: dict[str, Pause] = {}
 
     def run(self) -> dg.SensorResult | dg.SkipReason:
+        if not self.watching.is_known:
+            keep_watched(self.instance, self.location, self.watching.tables, str(Path.cwd()))
+            self.watching.is_known = True
         news = self.watching.news.since_last_time(self.instance, self.at)
         self.paused = {pause.table: pause for pause in pauses_in_force(self.lake, self.at)}
         due = []
@@ -187,7 +202,9 @@ class _Tick:
                 self._end(ended)
             elif not (self.whole or self.cheap or any(self.watching.young(PATIENCE, wholly=w) for w in (True, False))):
                 break
-        self.context.update_cursor(Pass(self.at.isoformat(), self.watching.behind(now())).as_text())
+        watching, marks = self.watching, self.watching.news.marks
+        news_of = [name for name, one in watching.tables.items() if one.news]
+        self.context.update_cursor(Pass(self.at.isoformat(), watching.behind(now()), news_of, marks).as_text())
         if self.requests:
             return dg.SensorResult(run_requests=self.requests)
         return dg.SkipReason(self._summary())
@@ -239,8 +256,8 @@ class _Tick:
             one.pace = Pace()  # older windows may wait, too, and are requested together with it
             self._look_wholly(one)
             return
-        late = lateness_of(self.instance, table, progress, seen.at)
-        found = observation(table, progress, late, planned.stopped, one.observed, seen.at, self.location)
+        late, row = lateness_of(self.instance, table, progress, seen.at), self._row(table, state, progress, seen.at)
+        found = observation(table, progress, late, row, planned.stopped, one.observed, seen.at, self.location)
         if one.observed is None or not found.says_the_same(one.observed):
             keep_observed(self.instance, table, found)
         one.observed = found
@@ -260,6 +277,18 @@ class _Tick:
         one.until = next_instant(table, progress, planned, pause, seen.at)
         if pause is not None or not planned.asks:
             one.quiet = replace(seen, until=one.until)
+
+    def _row(
+        self, table: Table, state: SourceState, progress: Sequence[WindowProgress], at: datetime
+    ) -> Overview | str:
+        """The row of a table among others, or why it cannot be read: its source's news are loaded nevertheless."""
+        lake = self.lake.followed()
+        try:
+            with of_table(table, lake):
+                expect_readable(table, lake)
+                return status_from(self.instance, table, lake, state, progress, at).overview
+        except IncrementalLoadError as error:
+            return str(error)
 
     def _check(self, one: Watched, seen: Observation) -> None:
         """Evaluates the light checks of a table if that was long ago, and at an instant those that depend on time."""

@@ -1,5 +1,6 @@
 """The one way through many tables: a fault of one of them is translated and kept, and the others go on."""
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -12,9 +13,11 @@ from incload_assets.declaration.table import Table
 from incload_assets.load.error_translation import translated, unforeseen
 from incload_assets.platform.errors import IncrementalLoadError, LakeUnreadable
 from incload_assets.platform.lake import AUDIT_FOLDER, DECISIONS_FOLDER, Lake
+from incload_assets.platform.progress import tell
 from incload_assets.platform.remembered import Remembered
 from incload_assets.platform.settings import current_settings
 from incload_assets.platform.unreadable import described
+from incload_assets.platform.wording import largest, several
 
 OF_A_TABLE: tuple[type[Exception], ...] = (
     IncrementalLoadError,
@@ -57,9 +60,11 @@ class Faults:
             with self.of(table):
                 do(table)
 
-        chosen = list(tables)
+        chosen, began = list(tables), time.monotonic()
         with ThreadPoolExecutor(_AT_ONCE, "incload-tables") as pool:
-            list(pool.map(one, chosen))
+            for done, _ in enumerate(pool.map(one, chosen), 1):
+                left = (time.monotonic() - began) / done * (len(chosen) - done)
+                tell(f"{done:,} of {several(len(chosen), 'table')}, about {largest(left)} left" if left >= 1 else "")
         self.errors = {table.name: self.errors[table.name] for table in chosen if table.name in self.errors}
 
     @contextmanager

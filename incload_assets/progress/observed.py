@@ -17,6 +17,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.progress.instance_values import keep_values, values_of
 from incload_assets.progress.lateness import Lateness
 from incload_assets.progress.progress import STATUSES, WindowProgress
+from incload_assets.progress.status import Overview
 
 SENSOR = "watch_sources"
 """The name of the sensor on the sources of all tables."""
@@ -25,7 +26,9 @@ REMEMBERED = 200
 SHOWN = 20
 NEVER = "1970-01-01T00:00:00+00:00"
 """The instant of an observation of a table that could not be looked at yet."""
-_OF_TABLE = "incload/observed "
+Mark = tuple[int, str]
+"""The number of an event in Dagster's history, and the instant, in ISO 8601, at which it was the newest one."""
+_OF_TABLE, _OF_LOCATION = "incload/observed ", "incload/watched "
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +39,12 @@ class Observed:
         at: When the source was looked at; the last time that this went well, if there is ``trouble``.
         pending: When each window that is not loaded was first seen, by partition key; the oldest.
         waiting_records: Number of records that are not loaded; None if the source does not know it.
+        rows: Number of rows of the table; None if there is no table, or it is unknown.
+        last_load: When a partition was materialized last; empty: never.
+        forgotten: Number of windows whose load is in the log, but unknown to Dagster.
+        closed: What is to be said of former partitions definitions.
+        left_out: Names of files at the source that resemble the table's data but are not read.
+        unreadable: Why the table or its log cannot be read, with the remedy; empty if they can.
         trouble: Why the source could not be looked at since, with the remedy; empty if it could.
         location: Name of the code location whose sensor looked.
     """
@@ -50,6 +59,12 @@ class Observed:
     waiting_by_part: Mapping[str, int] = field(default_factory=dict)
     stopped: Mapping[str, str] = field(default_factory=dict)
     failing: Mapping[str, str] = field(default_factory=dict)
+    rows: int | None = None
+    last_load: str = ""
+    forgotten: int = 0
+    closed: Sequence[str] = field(default_factory=list)
+    left_out: Sequence[str] = field(default_factory=list)
+    unreadable: str = ""
     trouble: str = ""
     location: str = ""
 
@@ -68,6 +83,20 @@ class Observed:
         since = (at - self.time).total_seconds()
         return replace(self, at=at.isoformat(), overdue=self.overdue + since if self.verdict == "late" else 0.0)
 
+    def overview(self, table_name: str, at: datetime) -> Overview:
+        """The row of the table among others, as it was seen then and is at a later instant if nothing else happened."""
+        return Overview(
+            table=table_name,
+            counts={} if self.trouble else self.windows,
+            rows=self.rows,
+            freshness=None if self.verdict in ("undeclared", "not due") else self.seen_at(at).overdue,
+            last_materialized=datetime.fromisoformat(self.last_load) if self.last_load else None,
+            forgotten=self.forgotten,
+            left_out=self.left_out,
+            closed=self.closed,
+            unreadable=self.trouble or self.unreadable,
+        )
+
     def says_the_same(self, other: "Observed") -> bool:
         """True if nothing but time lies between two observations."""
         return replace(self, at=other.at, overdue=other.overdue) == other
@@ -84,10 +113,14 @@ class Pass:
     Args:
         at: When it last looked at all others, in ISO 8601.
         behind: When the sensor last looked at each table that waits for too long, by name; empty: never.
+        news: The names of tables about which Dagster has recorded something since the sensor looked at them.
+        marks: How much of Dagster's history the sensor knows; see :class:`~incload_assets.automation.news.News`.
     """
 
     at: str
     behind: Mapping[str, str] = field(default_factory=dict)
+    news: Sequence[str] = field(default_factory=list)
+    marks: Sequence[Mark] = field(default_factory=list)
 
     def as_text(self) -> str:
         """The pass as a cursor."""
@@ -104,7 +137,8 @@ def pass_in(cursor: str | None) -> Pass | None:
     try:
         found: Any = json.loads(cursor or "")
         datetime.fromisoformat(found["at"])
-        return Pass(found["at"], dict(found.get("behind") or {}))
+        marks = [(int(number), str(instant)) for number, instant in found.get("marks") or ()]
+        return Pass(found["at"], dict(found.get("behind") or {}), list(found.get("news") or ()), marks)
     except (ValueError, TypeError, AttributeError, KeyError):
         return None
 
@@ -123,9 +157,25 @@ def keep_observed(instance: dg.DagsterInstance, table: Table, observed: Observed
     keep_values(instance, {_OF_TABLE + table.name: observed.as_text()})
 
 
+def keep_watched(instance: dg.DagsterInstance, location: str, names: Iterable[str], folder: str) -> None:
+    """Keeps the names of the tables that the sensor of a code location looks at, and the folder of its project."""
+    keep_values(instance, {_OF_LOCATION + location: json.dumps([folder, sorted(names)])})
+
+
+def watched_tables(instance: dg.DagsterInstance, location: str, folder: str) -> list[str]:
+    """The names of the tables that the sensor of a location looks at, sorted; none if it is of another project."""
+    kept = values_of(instance, [_OF_LOCATION + location]).values()
+    return [name for of, names in map(json.loads, kept) if of == folder for name in names]
+
+
 def observed_tables(instance: dg.DagsterInstance, tables: Iterable[Table]) -> dict[str, Observed]:
     """The kept observations by table name; tables without one are left out."""
-    kept = values_of(instance, (_OF_TABLE + table.name for table in tables))
+    return observed_by_name(instance, (table.name for table in tables))
+
+
+def observed_by_name(instance: dg.DagsterInstance, names: Iterable[str]) -> dict[str, Observed]:
+    """The kept observations of tables with some names; those without one are left out."""
+    kept = values_of(instance, (_OF_TABLE + name for name in names))
     found = {name.removeprefix(_OF_TABLE): observed_in(text) for name, text in kept.items()}
     return {name: observed for name, observed in found.items() if observed is not None}
 
@@ -134,19 +184,23 @@ def observation(
     table: Table,
     progress: Sequence[WindowProgress],
     late: Lateness,
+    row: Overview | str,
     stopped: Mapping[str, str],
     before: Observed | None,
     at: datetime,
     location: str = "",
 ) -> Observed:
-    """The observation of a tick; the one before says when pending windows were first seen."""
+    """The observation of a tick; the one before says when pending windows were first seen.
+
+    ``row`` is the table's row among others, or why the table cannot be read.
+    """
     pending = [
         w for w in progress if w.status not in ("loaded", "held") and w.position is not None and not w.is_current
     ]
     first, records = dict(before.pending) if before else {}, _records(table, pending)
-    return Observed(
+    seen = Observed(
         at=at.isoformat(),
-        windows={status: sum(w.status == status for w in progress) for status in STATUSES},
+        windows={name: sum(w.status == name for w in progress) for name in STATUSES},
         verdict=late.verdict,
         overdue=late.overdue.total_seconds(),
         pending={w.key: first.get(w.key, at.isoformat()) for w in pending[:REMEMBERED]},
@@ -156,6 +210,17 @@ def observation(
         stopped=dict(list(stopped.items())[:SHOWN]),
         location=location,
         failing=dict([(w.key, w.failure or "error") for w in progress if w.status == "failed"][-SHOWN:]),
+    )
+    if isinstance(row, str):
+        return replace(seen, unreadable=row)
+    return replace(
+        seen,
+        windows=row.counts,
+        rows=row.rows,
+        last_load="" if row.last_materialized is None else row.last_materialized.isoformat(),
+        forgotten=row.forgotten,
+        closed=row.closed,
+        left_out=row.left_out,
     )
 
 

@@ -1,6 +1,6 @@
 """The status of one table: what is loaded, what is not, how late it is, and how large. Needs no Spark."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -15,7 +15,7 @@ from incload_assets.platform.lake import Lake
 from incload_assets.platform.wording import several
 from incload_assets.progress.lateness import lateness_of
 from incload_assets.progress.pause import pauses
-from incload_assets.progress.progress import STATUSES, progress_from, source_state
+from incload_assets.progress.progress import STATUSES, SourceState, WindowProgress, progress_from, source_state
 from incload_assets.progress.undone import undone_windows, with_undone
 
 
@@ -34,6 +34,26 @@ class ClosedEra:
             f"closed: {several(len(self.loaded) + len(self.never_loaded), 'window')}, "
             f"{self.definition} until {self.until}{never}"
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overview:
+    """The row of a table among others; the fields are as in :class:`TableStatus`, with numbers in place of lists.
+
+    Args:
+        counts: Number of partitions by status; empty if they are unknown.
+        unreadable: Why the table is not known, or not wholly, with the remedy; empty if it is.
+    """
+
+    table: str
+    counts: Mapping[str, int] = field(default_factory=dict)
+    rows: int | None = None
+    freshness: float | None = None
+    last_materialized: datetime | None = None
+    forgotten: int = 0
+    left_out: Sequence[str] = ()
+    closed: Sequence[str] = ()
+    unreadable: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,12 +94,37 @@ class TableStatus:
     paused: str | None = None
     closed: list[ClosedEra] = field(default_factory=list)
 
+    @property
+    def overview(self) -> Overview:
+        """The row of the table among others."""
+        return Overview(
+            table=self.table,
+            counts={name: len(getattr(self, name)) for name in STATUSES},
+            rows=self.rows,
+            freshness=self.freshness,
+            last_materialized=self.last_materialized,
+            forgotten=len(self.forgotten),
+            left_out=self.left_out,
+            closed=[*map(str, self.closed)],
+        )
+
 
 def table_status(instance: dg.DagsterInstance, table: Table, lake: Lake, at: datetime | None = None) -> TableStatus:
     """The status of a table at an instant (aware; default now), from one read of source, Dagster and Delta log each."""
     moment = at or windows.now()
     state = source_state(table, lake, moment)
-    progress = progress_from(instance, table, state)
+    return status_from(instance, table, lake, state, progress_from(instance, table, state), moment)
+
+
+def status_from(
+    instance: dg.DagsterInstance,
+    table: Table,
+    lake: Lake,
+    state: SourceState,
+    progress: Sequence[WindowProgress],
+    moment: datetime,
+) -> TableStatus:
+    """The status of a table at an instant, from the progress that was found then; see :func:`table_status`."""
     forgotten = [w.key for w in progress if w.is_forgotten]
     lost = undone_windows(instance, table, lake, progress, moment).windows
     progress = with_undone(progress, lost)

@@ -3,10 +3,10 @@
 Only the processes that fork runs import the tables and Spark, so that Dagster's own processes need not wait for them.
 """
 
-from incload_assets.platform.run_files import keep_small
+from incload_assets.platform.dagster_sqlite import tune_sqlite
 from incload_assets.runs.run_coordinator import TableRunCoordinator
 from incload_assets.runs.warm_launcher import WarmRunLauncher
 
 __all__ = ["TableRunCoordinator", "WarmRunLauncher"]
 
-keep_small()  # Dagster's processes import this package for the launcher, and make the files of runs
+tune_sqlite()  # Dagster's processes import this package for the launcher

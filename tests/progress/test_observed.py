@@ -83,7 +83,7 @@ def test_records_wait_by_topic_partition_beyond_those_that_were_ingested(tmp_pat
     late = Lateness(verdict="fresh")
 
     def seen(source: Source) -> Observed:
-        return observation(make(None, tmp_path, source=source).table, progress, late, {}, None, NOON)  # type: ignore[arg-type]
+        return observation(make(None, tmp_path, source=source).table, progress, late, "", {}, None, NOON)  # type: ignore[arg-type]
 
     found = seen(Kafka("shop", "orders"))
     assert (found.waiting_records, found.waiting_by_part) == (170, {"0": 130, "1": 40})

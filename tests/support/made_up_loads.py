@@ -2,7 +2,8 @@
 
 import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -32,6 +33,8 @@ from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window, window_of
 from incload_assets.history.load_row import LoadRow
 from incload_assets.history.loads_table import LoadsTable
+from incload_assets.monitoring.dashboard.evaluate import Reading
+from incload_assets.monitoring.metrics import Sample
 from incload_assets.platform.lake import Lake
 from incload_assets.progress.observed import SENSOR, Observed, Pass, keep_observed
 from incload_assets.progress.run_tags import TABLE_TAG
@@ -44,6 +47,14 @@ REPOSITORY = RemoteRepositoryOrigin(
     InProcessCodeLocationOrigin(LoadableTargetOrigin(module_name="made_up"), location_name="made_up"), "made_up"
 )
 """Of sensors and runs; nothing is loaded from it."""
+
+
+def reading(samples: Iterable[Sample]) -> Reading:
+    """Literal samples by the metric's name."""
+    found: dict[str, list[Sample]] = defaultdict(list)
+    for sample in samples:
+        found[sample.metric].append(sample)
+    return dict(found)
 
 
 @dataclass

@@ -1,24 +1,33 @@
 """``incload status``: what is loaded, what is not, and how late."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from datetime import datetime
 from typing import Annotated
 
+import dagster as dg
 import typer
 from rich.markup import escape
 from rich.table import Table as Grid
 
+from incload_assets.automation.overview import Sight, sight_of
 from incload_assets.cli.support import screen
+from incload_assets.cli.support.folder import enter_project
 from incload_assets.cli.support.project import Project, open_project
 from incload_assets.declaration.partition_keys import shown
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.load.faults import Faults, expect_readable, unreadable_of_lake
 from incload_assets.monitoring.advice import advice_for
+from incload_assets.platform.dagster_sqlite import tune_sqlite
+from incload_assets.platform.garbage import unsearched
 from incload_assets.platform.lake import Lake
-from incload_assets.platform.wording import largest, some
+from incload_assets.platform.settings import Settings
+from incload_assets.platform.wording import ago, largest, some
+from incload_assets.progress.observed import SENSOR
+from incload_assets.progress.pause import pauses
 from incload_assets.progress.silence import silence_of, silences
-from incload_assets.progress.status import TableStatus, forgotten_loads, table_status
+from incload_assets.progress.status import Overview, TableStatus, forgotten_loads, table_status
 
 _COUNTED = ("loaded", "missing", "failed", "drifted", "in_progress", "waiting", "held")
 _LABELS = {"in_progress": "running"}
@@ -32,9 +41,11 @@ def status(
 ) -> None:
     """Show what is loaded, missing, failed or drifted per table, and how fresh it is.
 
-    With a table's name, its partitions, the causes of failures and advice are shown, too. If a source does not respond,
-    or a table cannot be read, the other tables are shown all the same. The exit code is 1 then, and if the audit or the
-    decisions cannot be read, or logs have loads that Dagster does not know, because its storage was lost.
+    Without a table's name, and while the sensor runs, tables are shown as the sensor saw them last; those about which
+    Dagster has recorded something since are looked at. With a table's name, its partitions, the causes of failures and
+    advice are shown, too. If a source does not respond, or a table cannot be read, the other tables are shown all the
+    same. The exit code is 1 then, and if the audit or the decisions cannot be read, or logs have loads that Dagster
+    does not know, because its storage was lost.
 
     - **Writes:** no table and no log. A source may record where its windows end, and what was read
       of files and logs is cached.
@@ -43,42 +54,81 @@ def status(
 
     Example: `incload status orders --json`
     """
+    sight = None if table or as_json else _sight()
+    if sight is not None and not sight.others:
+        _show(sight.rows, Settings(), sight.at)
+        return
     with open_project(verbose=ctx.obj) as project:
-        tables, lake = project.named([table] if table else None), project.lake
-        known: dict[str, TableStatus] = {}
-        faults = Faults(lake)
-
-        def look(one: Table) -> None:
-            followed = lake.followed()  # each Delta log is read once
-            known[one.name] = table_status(project.instance, one, followed)
-            expect_readable(one, followed)
-
-        faults.in_threads(tables, look)
-        found, unknown = [known[one.name] for one in tables if one.name in known], faults.found
+        chosen = project.named([table] if table else None)
+        if sight is not None:
+            chosen = [one for one in chosen if one.name in sight.others]
+        found, rows = _looked_at(project, chosen)
         if as_json:
-            screen.print_json([*map(asdict, found), *({"table": name, "error": why} for name, why in unknown.items())])
-        else:
-            screen.say_environment(project.settings.environment, project.settings.lake_root)
-            screen.print_grid(_overview(found, [name for name in unknown if name not in known]))
-            _say_what_holds(found, lake)
-        faults_of_lake = unreadable_of_lake(lake)
-        for fault in (*faults_of_lake.values(), *unknown.values()):
-            screen.complain(str(fault))
-        forgotten = {each.table: len(each.forgotten) for each in found if each.forgotten}
-        if forgotten:
-            screen.complain(". Remedy: ".join(forgotten_loads(forgotten)))
-        if table and found and not as_json:
-            _say_more(project, tables[0], found[0])
-    if unknown or faults_of_lake or forgotten:
-        raise typer.Exit(1)
+            faults = ({"table": row.table, "error": row.unreadable} for row in rows if row.unreadable)
+            screen.print_json([*map(asdict, found), *faults])
+            _complain(rows, project.lake)
+            return
+        try:
+            rows = sorted([*(sight.rows if sight else ()), *rows], key=lambda row: row.table)
+            _show(rows, project.settings, sight.at if sight else None)
+        finally:
+            if table and found:
+                _say_more(project, chosen[0], found[0])
 
 
-def _overview(found: Sequence[TableStatus], unknown: Sequence[str]) -> Grid:
+def _sight() -> Sight | None:
+    """The tables as the sensor sees them: without the code location, whose thousand tables take seconds to load."""
+    folder = enter_project().root
+    tune_sqlite()
+    with dg.DagsterInstance.get() as instance:
+        return sight_of(instance, str(folder), now())
+
+
+def _looked_at(project: Project, tables: Sequence[Table]) -> tuple[list[TableStatus], list[Overview]]:
+    """The statuses of tables that can be looked at, and the rows of all."""
+    known: dict[str, TableStatus] = {}
+    faults = Faults(project.lake)
+
+    def look(one: Table) -> None:
+        followed = project.lake.followed()  # each Delta log is read once
+        known[one.name] = table_status(project.instance, one, followed)
+        expect_readable(one, followed)
+
+    with screen.under_way(), unsearched():
+        faults.in_threads(tables, look)
+    rows = {one.name: known[one.name].overview if one.name in known else Overview(table=one.name) for one in tables}
+    found = [known[one.name] for one in tables if one.name in known]
+    return found, [replace(row, unreadable=faults.found.get(name, "")) for name, row in rows.items()]
+
+
+def _show(rows: Sequence[Overview], settings: Settings, seen_at: datetime | None = None) -> None:
+    """Prints the rows of tables, what is out of the ordinary, and when the sensor saw the tables if it did."""
+    lake = Lake.of(settings)
+    screen.say_environment(settings.environment, settings.lake_root)
+    screen.print_grid(_grid(rows))
+    if seen_at is not None:
+        screen.say(f"[dim]as {SENSOR} saw them {ago(seen_at, now())}; incload status TABLE looks now[/]")
+    _say_what_holds(rows, lake)
+    _complain(rows, lake)
+
+
+def _complain(rows: Sequence[Overview], lake: Lake) -> None:
+    """Prints what is wrong on standard error, and ends the command with exit code 1 if something is."""
+    faults = [*map(str, unreadable_of_lake(lake).values()), *(row.unreadable for row in rows if row.unreadable)]
+    if forgotten := {row.table: row.forgotten for row in rows if row.forgotten}:
+        faults.append(". Remedy: ".join(forgotten_loads(forgotten)))
+    screen.complain_of(faults)
+
+
+def _grid(rows: Sequence[Overview]) -> Grid:
     """A row for each table: counts of partitions by status, rows, freshness and the last load."""
     numbers = [_LABELS.get(name, name) for name in (*_COUNTED, "rows")]
     grid = screen.grid("table", *numbers, "fresh", "last load", right=numbers)
-    for one in found:
-        counts = {name: len(getattr(one, name)) for name in _COUNTED}
+    for one in rows:
+        if not one.counts:
+            grid.add_row(one.table, *("?" for _ in numbers), "[red]unknown[/]", "")
+            continue
+        counts = {name: one.counts.get(name, 0) for name in _COUNTED}
         grid.add_row(
             one.table,
             *(f"[{_STYLES[n]}]{c}[/]" if c and n in _STYLES else str(c) for n, c in counts.items()),
@@ -86,8 +136,6 @@ def _overview(found: Sequence[TableStatus], unknown: Sequence[str]) -> Grid:
             _freshness(one.freshness),
             "never" if one.last_materialized is None else f"{one.last_materialized:%m-%d %H:%M}Z",
         )
-    for name in unknown:
-        grid.add_row(name, *("?" for _ in numbers), "[red]unknown[/]", "")
     return grid
 
 
@@ -99,14 +147,14 @@ def _freshness(overdue: float | None) -> str:
     return f"[red]{largest(overdue)} late[/]"
 
 
-def _say_what_holds(found: Sequence[TableStatus], lake: Lake) -> None:
+def _say_what_holds(rows: Sequence[Overview], lake: Lake) -> None:
     """Prints what is out of the ordinary for tables: silences, closed definitions, pauses, files left out."""
-    in_force = silences(lake)
-    silent = [of for each in found if (of := silence_of(in_force, each.table))]
+    in_force, paused = silences(lake), pauses(lake, now())
+    silent = [of for each in rows if (of := silence_of(in_force, each.table))]
     lines = [f"{silence.table or 'Every table'} is {silence}" for silence in dict.fromkeys(silent)]
-    for each in found:
+    for each in rows:
         lines += [f"{each.table}: {era}" for era in each.closed]
-        lines += [f"{each.table} is {each.paused}"] if each.paused else []
+        lines += [f"{each.table} is {paused[each.table]}"] if each.table in paused else []
         if each.left_out:
             names = some([*map(repr, each.left_out)])
             lines.append(f"{each.table}: left out by the path, because of their names: {names}")

@@ -18,10 +18,10 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.cli.support.folder import enter_project
 from incload_assets.declaration.table import Table
 from incload_assets.monitoring.telemetry.emitters import collect_and_send
+from incload_assets.platform.dagster_sqlite import tune_sqlite
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.project_files import ProjectFiles
-from incload_assets.platform.run_files import keep_small
 from incload_assets.platform.settings import Settings
 from incload_assets.platform.spark.resource import SparkResource
 
@@ -90,7 +90,7 @@ def open_project(*, verbose: bool = False) -> Iterator[Project]:
         IncrementalLoadError: The current folder is not in a project, or a table's declaration is wrong.
     """
     found = enter_project()
-    keep_small()
+    tune_sqlite()
     defs = _definitions(found)
     declared = (table_of(asset) for asset in defs.get_repository_def().assets_defs_by_key.values())
     tables = {table.name: table for table in declared if table is not None}

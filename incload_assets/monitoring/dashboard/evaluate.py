@@ -2,26 +2,44 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 
-from incload_assets.monitoring.metrics import Sample
+from incload_assets.monitoring.facts import Facts
+from incload_assets.monitoring.metrics import Metric, Sample, samples
 from incload_assets.monitoring.panels import Query
 
 Reading = Mapping[str, Sequence[Sample]]
-"""The samples of one instant by the metric's name."""
+"""The samples of one instant by the metric's name; see :class:`Read`."""
 Values = Mapping[tuple[str, ...], float]
 """Numbers by the values of the query's labels, in the order of ``by``; a label that a series lacks is empty."""
 Line = Sequence[tuple[datetime, float]]
 """Values over time, oldest first."""
 
 
-def reading(samples: Iterable[Sample]) -> Reading:
-    """Samples by the metric's name."""
-    found: dict[str, list[Sample]] = defaultdict(list)
-    for sample in samples:
-        found[sample.metric].append(sample)
-    return dict(found)
+class Read(Mapping[str, Sequence[Sample]]):
+    """The samples of facts, of each metric when it is asked for: no page shows all of them.
+
+    Args:
+        facts: Takes the facts, when the first metric is asked for.
+        metrics: The metrics that are known at the instant of the facts.
+    """
+
+    def __init__(self, facts: Callable[[], Facts], metrics: Iterable[Metric]) -> None:
+        self._facts, self._metrics = cache(facts), {metric.name: metric for metric in metrics}
+        self._found: dict[str, Sequence[Sample]] = {}
+
+    def __getitem__(self, name: str) -> Sequence[Sample]:
+        if name not in self._found:
+            self._found[name] = list(samples(self._facts(), [self._metrics[name]]))
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._metrics)
+
+    def __len__(self) -> int:
+        return len(self._metrics)
 
 
 def evaluate(query: Query, now: Reading, before: Reading | None = None) -> Values:
@@ -31,7 +49,7 @@ def evaluate(query: Query, now: Reading, before: Reading | None = None) -> Value
     that only ``now`` has began with 0.
 
     Example:
-        >>> taken = reading([Sample("m", {"table": "a", "kind": "x"}, 1), Sample("m", {"table": "a", "kind": "y"}, 2)])
+        >>> taken = {"m": [Sample("m", {"table": "a", "kind": "x"}, 1), Sample("m", {"table": "a", "kind": "y"}, 2)]}
         >>> evaluate(Query(metric="m"), taken)
         {('a',): 3.0}
     """

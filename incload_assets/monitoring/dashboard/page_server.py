@@ -32,11 +32,12 @@ from incload_assets.monitoring.dashboard.loads import load_page
 from incload_assets.monitoring.dashboard.page import dashboard_page
 from incload_assets.monitoring.dashboard.table_page import rejected_of, table_page
 from incload_assets.monitoring.dashboard.trace_page import traced
-from incload_assets.monitoring.dashboard.view import View, look
+from incload_assets.monitoring.dashboard.view import View, gauges, look
 from incload_assets.monitoring.panels import DASHBOARDS
 from incload_assets.monitoring.telemetry.emitters import collect_and_send
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.failures import masked
+from incload_assets.platform.garbage import unsearched
 from incload_assets.platform.lake import Lake
 from incload_assets.protection.row_key import needed_columns
 
@@ -47,8 +48,8 @@ EVERY_SECONDS = 10.0
 """The shortest time from one look at storage to the next, however many browsers ask."""
 SHARE = 0.2
 """The largest share of the time in which storage is looked at, so that many tables do not keep a core busy."""
-REMEMBERED = 120
-"""The number of earlier looks whose gauges are kept."""
+REMEMBERED, SAMPLES = 120, 100_000
+"""The most earlier looks whose gauges are kept, and the most samples of them."""
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
@@ -84,11 +85,13 @@ class Looks:
         with self._lock:
             if self._last is None or self._clock() >= self._due:
                 began = self._clock()
-                self._last = self._take(dict(self._remembered))
+                with unsearched():
+                    self._last = self._take(dict(self._remembered))
                 ended = self._clock()
                 self._due = ended + max(EVERY_SECONDS, (ended - began) * (1 / SHARE - 1))
-                self._remembered[self._last.at] = self._last.now
-                for at in sorted(self._remembered)[:-REMEMBERED]:
+                self._remembered[self._last.at] = kept = gauges(self._last)
+                most = min(REMEMBERED, max(SAMPLES // (sum(map(len, kept.values())) or 1), 1))
+                for at in sorted(self._remembered)[:-most]:
                     del self._remembered[at]
             return self._last
 

@@ -1,18 +1,18 @@
 """The data of the dashboards' page at an instant: the metrics then, the counters before, and the facts behind both."""
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 
 import dagster as dg
 
 from incload_assets.declaration.table import Table
 from incload_assets.history.loads_table import LoadsTable
 from incload_assets.history.sums import Sums, sums_at
-from incload_assets.monitoring.dashboard.evaluate import Line, Reading, Values, evaluate, over_time, reading
+from incload_assets.monitoring.dashboard.evaluate import Line, Read, Reading, Values, evaluate, over_time
 from incload_assets.monitoring.facts import Facts, TableFacts, gather
-from incload_assets.monitoring.metrics import METRICS, samples
+from incload_assets.monitoring.metrics import METRICS
 from incload_assets.monitoring.panels import DASHBOARDS, Query
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.settings import current_settings
@@ -21,6 +21,10 @@ from incload_assets.progress.slots import SlotRun, Slots, slot_runs, slots_in_us
 COUNTERS = tuple(metric for metric in METRICS if metric.kind == "counter")
 DAYS, HOURS = 14, 24
 """The number of values over time of a query whose increase is over a day or longer, and over a shorter time."""
+_PANELS = [panel for dashboard in DASHBOARDS for panel in dashboard.panels]
+_QUERIES = [query for panel in _PANELS for query in (panel.query, panel.query.divided_by) if query is not None]
+GAUGES = {panel.query.metric for panel in _PANELS if panel.shape == "series" and panel.query.increase is None}
+"""The metrics without a history of which panels show values over time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +33,7 @@ class View:
 
     Args:
         past: The counters at earlier instants, see :func:`steps`.
-        remembered: The samples of earlier looks, for gauges, which have no history.
+        remembered: The samples of :data:`GAUGES` of earlier looks, as they have no history.
         slots: The pools and the run queue in which a run holds a slot or waits for one.
         slot_runs: These runs, by their identifiers.
     """
@@ -75,43 +79,36 @@ def look(
     remembered: Mapping[datetime, Reading] | None = None,
 ) -> View:
     """The data of the page at an instant, from storage; the lake's ``_loads`` is up to date."""
-    wanted, names = _wanted(at), [table.name for table in tables]
-    *before, now = sums_at(LoadsTable(lake), names, [*sorted(wanted), at])
+    names = [table.name for table in tables]
+    *before, now = sums_at(LoadsTable(lake), names, [*_instants(at), at])
     facts = gather(instance, tables, lake, at, sums=now, whole=True)
     slots = slots_in_use(instance)
     return View(
         facts=facts,
-        now=reading(samples(facts)),
-        past=counters_at(tables, wanted, before),
+        now=Read(lambda: facts, METRICS),
+        past=counters_at(tables, dict(zip(_instants(at), before, strict=True))),
         remembered=remembered or {},
         slots=slots,
         slot_runs=slot_runs(instance, (run_id for one in slots for run_id in (*one.holders, *one.waiting))),
     )
 
 
-def counters_at(
-    tables: Iterable[Table], wanted: Mapping[datetime, Collection[str]], sums: Sequence[Mapping[str, Sums]]
-) -> dict[datetime, Reading]:
-    """The counters of tables at instants, as they would have been read then.
+def counters_at(tables: Sequence[Table], sums: Mapping[datetime, Mapping[str, Sums]]) -> Mapping[datetime, Reading]:
+    """The counters of tables at instants, as they would have been read then, by the sums of the tables at each."""
+    price = current_settings().price_per_hour
 
-    Args:
-        tables: The tables.
-        wanted: The names of counters by instant.
-        sums: The sums of the tables at each of these, oldest first.
-    """
-    price, found = current_settings().price_per_hour, dict[datetime, Reading]()
-    for at, then in zip(sorted(wanted), sums, strict=True):
-        facts = {table.name: TableFacts(table=table, **vars(then[table.name])) for table in tables}
-        counters = [counter for counter in COUNTERS if counter.name in wanted[at]]
-        found[at] = reading(samples(Facts(at=at, tables=facts, price_per_hour=price), counters))
-    return found
+    def facts(at: datetime) -> Facts:
+        known = {table.name: TableFacts(table=table, **vars(sums[at][table.name])) for table in tables}
+        return Facts(at=at, tables=known, price_per_hour=price)
+
+    return {at: Read(partial(facts, at), COUNTERS) for at in sums}
 
 
-def _wanted(at: datetime) -> Mapping[datetime, set[str]]:
-    """The counters that the panels of all dashboards show, by the instants at which they have to be known."""
-    wanted: dict[datetime, set[str]] = defaultdict(set)
-    for panel in (panel for dashboard in DASHBOARDS for panel in dashboard.panels):
-        for query in filter(None, (panel.query, panel.query.divided_by)):
-            for step in steps(query.increase, at) if query.increase is not None else ():
-                wanted[step].add(query.metric)
-    return wanted
+def gauges(view: View) -> Reading:
+    """The samples of :data:`GAUGES` that a view has."""
+    return {name: view.now.get(name, ()) for name in GAUGES}
+
+
+def _instants(at: datetime) -> list[datetime]:
+    """The instants at which the panels of all dashboards need counters, oldest first."""
+    return sorted({step for query in _QUERIES if query.increase is not None for step in steps(query.increase, at)})

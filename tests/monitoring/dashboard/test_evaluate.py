@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from incload_assets.monitoring.dashboard.evaluate import Reading, Values, evaluate, over_time, reading
+from incload_assets.monitoring.dashboard.evaluate import Reading, Values, evaluate, over_time
 from incload_assets.monitoring.metrics import METRICS, Sample
 from incload_assets.monitoring.panels import DASHBOARDS, Query
+from tests.support.made_up_loads import reading
 
 DAY = timedelta(days=1)
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)

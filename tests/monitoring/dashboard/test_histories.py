@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,11 +11,11 @@ import pytest
 from incload_assets.declaration.window import window_of
 from incload_assets.history.loads_table import LoadsTable
 from incload_assets.history.sums import sums_at
-from incload_assets.monitoring.dashboard.evaluate import Reading, reading
+from incload_assets.monitoring.dashboard.evaluate import Read, Reading
 from incload_assets.monitoring.dashboard.view import COUNTERS, counters_at
-from incload_assets.monitoring.facts import gather
-from incload_assets.monitoring.metrics import samples
-from tests.support.made_up_loads import MadeUp, counted, made_up, row, timed
+from incload_assets.monitoring.facts import Facts, gather
+from incload_assets.monitoring.metrics import METRICS, samples
+from tests.support.made_up_loads import MadeUp, counted, made_up, reading, row, timed
 from tests.support.made_up_tables import declared
 
 NOW = datetime(2026, 1, 12, 9, 30, tzinfo=UTC)
@@ -46,10 +46,10 @@ def loads_at_random(world: MadeUp, fate: random.Random) -> None:
     world.append(*rows)
 
 
-def read_at(world: MadeUp, wanted: Mapping[datetime, set[str]]) -> Mapping[datetime, Reading]:
-    """The counters that are wanted at instants."""
-    sums = sums_at(LoadsTable(world.lake), [*world.tables], sorted(wanted))
-    return counters_at([*world.tables.values()], wanted, sums)
+def read_at(world: MadeUp, instants: Sequence[datetime]) -> Mapping[datetime, Reading]:
+    """The counters at instants."""
+    sums = sums_at(LoadsTable(world.lake), [*world.tables], sorted(instants))
+    return counters_at([*world.tables.values()], dict(zip(sorted(instants), sums, strict=True)))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -60,7 +60,7 @@ def test_counters_are_what_would_have_been_gathered(tmp_path: Path, seed: int, m
     with made_up(tmp_path, declared("guests", "rooms"), NOW) as world:
         loads_at_random(world, random.Random(seed))
         tables = [*world.tables.values()]
-        found = read_at(world, dict.fromkeys(instants, NAMES))
+        found = read_at(world, instants)
         assert sorted(found) == sorted(instants)
         for at in instants:
             then = reading(samples(gather(world.instance, tables, world.lake, at), COUNTERS))
@@ -72,12 +72,21 @@ def test_counters_are_what_would_have_been_gathered(tmp_path: Path, seed: int, m
 
 def test_without_a_history_nothing_has_been_counted(tmp_path: Path) -> None:
     with made_up(tmp_path, declared("guests"), NOW) as world:
-        found = read_at(world, {NOW: NAMES})
+        found = read_at(world, [NOW])
     assert {sample.value for all_ in found[NOW].values() for sample in all_} == {0.0}
 
 
-def test_only_the_counters_that_are_wanted_at_an_instant_are_computed(tmp_path: Path) -> None:
-    before, rows = NOW - timedelta(days=1), "incload_rows_total"
+def test_a_metric_is_computed_when_it_is_asked_for(tmp_path: Path) -> None:
     with made_up(tmp_path, declared("guests"), NOW) as world:
-        found = read_at(world, {before: {rows}, NOW: {rows, "incload_loads_total"}})
-    assert {at: set(reading) for at, reading in found.items()} == {before: {rows}, NOW: {rows, "incload_loads_total"}}
+        asked = list[str]()
+
+        def facts() -> Facts:
+            asked.append("facts")
+            return gather(world.instance, [*world.tables.values()], world.lake, NOW)
+
+        found = Read(facts, METRICS)
+        assert (len(found), asked) == (len(METRICS), [])
+        assert {sample.metric for sample in found["incload_rows_total"]} == {"incload_rows_total"}
+        assert found.get("incload_nothing") is None and "incload_late" in found
+        assert dict(found) == reading(samples(facts())) | {name: [] for name in found if not found[name]}
+    assert asked == ["facts", "facts"], "the facts are gathered once for all metrics"

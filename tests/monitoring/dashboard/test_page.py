@@ -11,7 +11,6 @@ from pydantic import ValidationError
 
 from incload_assets.declaration.window import window_of
 from incload_assets.monitoring.dashboard.drawing import MOST, Links
-from incload_assets.monitoring.dashboard.evaluate import reading
 from incload_assets.monitoring.dashboard.grid import SPOKEN, shown, worries
 from incload_assets.monitoring.dashboard.loads import load_page
 from incload_assets.monitoring.dashboard.page import dashboard_page
@@ -25,7 +24,7 @@ from incload_assets.platform.wording import ago, length, number, share, size
 from incload_assets.progress.observed import Observed
 from incload_assets.progress.slots import SlotRun, Slots
 from tests.support.html import Node, parsed
-from tests.support.made_up_loads import MadeUp, made_up, row, timed, weeks
+from tests.support.made_up_loads import MadeUp, made_up, reading, row, timed, weeks
 from tests.support.made_up_tables import asset, declared, table_of
 
 NOW = datetime(2026, 1, 20, 9, 30, tzinfo=UTC)

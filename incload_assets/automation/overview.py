@@ -1,0 +1,53 @@
+"""The overview of all tables as their sensor sees them, without a look at any of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import dagster as dg
+
+from incload_assets.automation.news import News
+from incload_assets.platform.dagster_private import InstigatorType
+from incload_assets.progress.observed import SENSOR, observed_by_name, pass_in, watched_tables
+from incload_assets.progress.status import Overview
+
+RECENT = timedelta(minutes=2)
+"""How long a look of the sensor counts as one of now."""
+
+
+@dataclass(frozen=True)
+class Sight:
+    """The tables as their sensor sees them.
+
+    Args:
+        at: When it last looked, aware.
+        rows: The rows of the tables of which it knows all that has happened, by name.
+        others: The names of the others: Dagster has recorded something about them since, or they wait for a look.
+    """
+
+    at: datetime
+    rows: Sequence[Overview]
+    others: Sequence[str]
+
+
+def sight_of(instance: dg.DagsterInstance, folder: str, at: datetime) -> Sight | None:
+    """The tables of a project's folder as their sensor sees them; None if it does not look, or if there are several."""
+    found = []
+    for state in instance.all_instigator_state(instigator_type=InstigatorType.SENSOR):
+        data = state.sensor_instigator_data
+        last = pass_in(data.cursor) if data is not None and state.instigator_name == SENSOR else None
+        if last is None or not state.is_running or at - datetime.fromisoformat(last.at) > RECENT:
+            continue
+        location = state.origin.repository_origin.code_location_origin.location_name
+        if names := watched_tables(instance, location, folder):
+            found.append((last, names))
+    if len(found) != 1:
+        return None
+    [(last, names)] = found
+    news = News(last.marks).since_last_time(instance, at)
+    if news is None:
+        return None
+    looked, since = datetime.fromisoformat(last.at), {key.to_user_string() for key in news}
+    known = observed_by_name(instance, names)
+    others = [name for name in names if name in since or name in last.behind or name in last.news or name not in known]
+    return Sight(looked, [known[name].overview(name, looked) for name in names if name not in others], others)
