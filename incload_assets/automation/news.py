@@ -11,6 +11,7 @@ from typing import Any
 import dagster as dg
 
 from incload_assets.platform.dagster_private import RunsFilter
+from incload_assets.progress.checkpoint import planned_assets
 from incload_assets.progress.observed import Mark
 from incload_assets.progress.run_tags import LOADS_NOTHING
 
@@ -50,13 +51,13 @@ class News:
         if len(runs) == MOST:
             return None
         for record in runs:
-            if (keys := _assets_of(record.dagster_run)) is None:
+            if (keys := _assets_of(instance, record.dagster_run)) is None:
                 return None
             found.update(keys)
         return found
 
 
-def _assets_of(run: dg.DagsterRun) -> Iterable[dg.AssetKey] | None:
+def _assets_of(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Iterable[dg.AssetKey] | None:
     """The assets that a run may have changed for the sensor; None: maybe all."""
     if run.asset_selection:
         return run.asset_selection
@@ -69,4 +70,5 @@ def _assets_of(run: dg.DagsterRun) -> Iterable[dg.AssetKey] | None:
         forms = [step.get("config") or {} for step in steps.values()]
         names = [name for form in forms for name in (form.get("tables") or filter(None, [form.get("table")]))]
         return [dg.AssetKey.from_user_string(name) for name in names] or None
-    return None
+    plan = run.execution_plan_snapshot_id
+    return None if plan is None else planned_assets(instance, plan)

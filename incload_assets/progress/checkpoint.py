@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 
 import dagster as dg
 
@@ -164,20 +164,22 @@ _UNFINISHED = [*_FAILED, *_UNDER_WAY]
 
 def _loading(instance: dg.DagsterInstance, key: dg.AssetKey) -> Callable[[dg.DagsterRun], bool]:
     """True if a run may load the table, by its asset selection or else its plan; without either it may load any."""
-
-    @cache
-    def planned(plan: str) -> bool:
-        outputs = (output for step in instance.get_execution_plan_snapshot(plan).steps for output in step.outputs)
-        return any(output.properties is not None and output.properties.asset_key == key for output in outputs)
+    planned = cache(partial(planned_assets, instance))
 
     def may_load(run: dg.DagsterRun) -> bool:
         if LOADS_NOTHING.items() <= run.tags.items():
             return False
         if run.asset_selection:
             return key in run.asset_selection
-        return run.execution_plan_snapshot_id is None or planned(run.execution_plan_snapshot_id)
+        return run.execution_plan_snapshot_id is None or key in planned(run.execution_plan_snapshot_id)
 
     return may_load
+
+
+def planned_assets(instance: dg.DagsterInstance, plan: str) -> set[dg.AssetKey]:
+    """The assets that the runs with an execution plan materialize."""
+    outputs = [output for step in instance.get_execution_plan_snapshot(plan).steps for output in step.outputs]
+    return {each.properties.asset_key for each in outputs if each.properties and each.properties.asset_key}
 
 
 def _coverage(partitions_def: dg.TimeWindowPartitionsDefinition) -> Callable[[dg.DagsterRun, str], bool]:

@@ -6,6 +6,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from tests.automation.tower import towers as towers
 from tests.support.workshop import Workshop, items_asset
 
 

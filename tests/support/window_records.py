@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import dagster as dg
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from incload_assets.change_log.change import CONTROL
 from incload_assets.change_log.log import ChangeLog
@@ -48,7 +48,8 @@ def land(log: ChangeLog, fingerprints: Mapping[str, str], details: Mapping[str, 
     )
     if DeltaTable.is_deltatable(log.uri):
         DeltaTable(log.uri).delete(f"_window IN ({', '.join(map(repr, fingerprints))})")
-    write_deltalake(log.uri, rows, mode="append", partition_by=["_window", "_kind"])
+    fence = CommitProperties(app_transactions=[Transaction("landed by a test", 1)])  # as each commit to a log ends
+    write_deltalake(log.uri, rows, mode="append", partition_by=["_window", "_kind"], commit_properties=fence)
 
 
 def checkpoint(instance: dg.DagsterInstance, log: ChangeLog, fingerprints: Mapping[str, str]) -> None:
