@@ -11,7 +11,7 @@ from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.source import DetectRequest, Position
 from incload_assets.declaration.table import Table
-from incload_assets.declaration.window import Window, window_between
+from incload_assets.declaration.window import Window, windows_at
 from incload_assets.platform.dagster_private import AssetPartitionStatus, get_and_update_asset_status_cache_value
 from incload_assets.platform.lake import Lake
 from incload_assets.progress.checkpoint import fingerprints_of
@@ -80,7 +80,7 @@ class SourceState:
         passed: Number of oldest windows that were not to be checked.
     """
 
-    windows: list[Window]
+    windows: Sequence[Window]
     positions: dict[str, Position]
     records: dict[str, WindowRecord]
     left_out: Sequence[str] = ()
@@ -94,12 +94,9 @@ class SourceState:
         return {key: record.as_position() for key, record in self.records.items()}
 
 
-def windows_to_look_at(table: Table, now: datetime) -> list[Window]:
+def windows_to_look_at(table: Table, now: datetime) -> Sequence[Window]:
     """All windows that the table has at an instant, oldest first."""
-    keys = table.partitions_def.get_partition_keys(current_time=now)
-    # all bounds in one pass over the definition: a table may have thousands of windows
-    bounds = table.partitions_def.time_windows_for_partition_keys(frozenset(keys), validate=False)
-    return [window_between(table.partitions_def, b, key) for key, b in zip(keys, bounds, strict=True)]
+    return windows_at(table.partitions_def, now)
 
 
 def source_state(table: Table, lake: Lake, now: datetime, newest: int | None = None) -> SourceState:
