@@ -9,7 +9,8 @@ from dagster._check import CheckError as CheckError
 from dagster._core.code_pointer import CodePointer as CodePointer
 from dagster._core.code_pointer import ModuleCodePointer as ModuleCodePointer
 from dagster._core.definitions.assets.graph.asset_graph_subset import AssetGraphSubset
-from dagster._core.definitions.partitions.subset import PartitionsSubset
+from dagster._core.definitions.partitions.subset import PartitionsSubset as PartitionsSubset
+from dagster._core.definitions.partitions.subset import TimeWindowPartitionsSubset as TimeWindowPartitionsSubset
 from dagster._core.definitions.reconstruct import ReconstructableRepository as ReconstructableRepository
 from dagster._core.definitions.run_request import InstigatorType as InstigatorType
 from dagster._core.definitions.unresolved_asset_job_definition import (
