@@ -15,6 +15,7 @@ from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.slo import Criticality
 from incload_assets.declaration.table import Table
+from incload_assets.declaration.window import now
 from incload_assets.load.faults import Faults, unheard
 from incload_assets.platform.lake import Lake
 
@@ -59,7 +60,7 @@ def run_requests(
             ingested = ChangeLog(table, lake).records()
         if table.name in faults.errors:
             yield _request(table, [], f"{depth.name} {tick} {table.name} 0")
-        keys = [key for key in reversed(table.partitions_def.get_partition_keys()) if key in ingested]
+        keys = [key for key in reversed(table.keys_at(now())) if key in ingested]
         chosen = keys[: len(keys) if windows == inf else int(windows)]
         for number, start in enumerate(range(0, len(chosen), WINDOWS_PER_RUN)):
             yield _request(table, chosen[start : start + WINDOWS_PER_RUN], f"{depth.name} {tick} {table.name} {number}")

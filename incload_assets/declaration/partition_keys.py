@@ -17,7 +17,7 @@ def chosen(table: Table, expression: str) -> list[str]:
     Raises:
         IncrementalLoadError: The table lacks a key, or a range is empty.
     """
-    keys = table.partitions_def.get_partition_keys(current_time=now())
+    keys = table.keys_at(now())
     if not keys:
         raise IncrementalLoadError(
             f"{table.name} has no partition yet", rule="a partition exists once it is due", remedy="wait for it"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
@@ -19,7 +19,7 @@ from incload_assets.declaration.field_types import Share, Text
 from incload_assets.declaration.slo import Criticality, Slo
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.subject import Subject
-from incload_assets.declaration.window import Window, first_window, known_windows, window_of
+from incload_assets.declaration.window import Window, first_window, known_windows, window_of, windows_at
 from incload_assets.declaration.write import Write
 from incload_assets.platform.errors import IncrementalLoadError
 
@@ -179,6 +179,10 @@ class Table(Declaration):
         if key in self.closed:
             raise self.is_closed([key])
         return window_of(self.partitions_def, key, self.name)
+
+    def keys_at(self, at: datetime) -> list[str]:
+        """The partition keys that the table has at an instant, oldest first."""
+        return [window.key for window in windows_at(self.partitions_def, at)]
 
     def is_closed(self, keys: Iterable[str]) -> IncrementalLoadError:
         """The error for an attempt to change closed windows."""

@@ -79,7 +79,7 @@ def _ask(context: dg.OpExecutionContext, table: Table, config: RequestConfig, re
     if (person := context.run.tags.get(USER_TAG)) is not None:
         tags[USER_TAG] = person
     what = f"{request.action.capitalize()} of {table.name}, {several(len(keys), 'partition')}"
-    which = shown(keys, table.partitions_def.get_partition_keys(current_time=now()))
+    which = shown(keys, table.keys_at(now()))
     backfill = add_backfill(
         context.instance,
         table.key,

@@ -1,8 +1,9 @@
 """The progress of a table: what the source holds, window by window, compared with Dagster's checkpoints."""
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Literal, get_args
 
 import dagster as dg
@@ -11,8 +12,13 @@ from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.source import DetectRequest, Position
 from incload_assets.declaration.table import Table
-from incload_assets.declaration.window import Window, window_between
-from incload_assets.platform.dagster_private import AssetPartitionStatus, get_and_update_asset_status_cache_value
+from incload_assets.declaration.window import Window, windows_at
+from incload_assets.platform.dagster_private import (
+    AssetPartitionStatus,
+    PartitionsSubset,
+    TimeWindowPartitionsSubset,
+    get_and_update_asset_status_cache_value,
+)
 from incload_assets.platform.lake import Lake
 from incload_assets.progress.checkpoint import fingerprints_of
 from incload_assets.progress.run_tags import FAILURE_TAG, own_tag
@@ -80,7 +86,7 @@ class SourceState:
         passed: Number of oldest windows that were not to be checked.
     """
 
-    windows: list[Window]
+    windows: Sequence[Window]
     positions: dict[str, Position]
     records: dict[str, WindowRecord]
     left_out: Sequence[str] = ()
@@ -94,12 +100,9 @@ class SourceState:
         return {key: record.as_position() for key, record in self.records.items()}
 
 
-def windows_to_look_at(table: Table, now: datetime) -> list[Window]:
+def windows_to_look_at(table: Table, now: datetime) -> Sequence[Window]:
     """All windows that the table has at an instant, oldest first."""
-    keys = table.partitions_def.get_partition_keys(current_time=now)
-    # all bounds in one pass over the definition: a table may have thousands of windows
-    bounds = table.partitions_def.time_windows_for_partition_keys(frozenset(keys), validate=False)
-    return [window_between(table.partitions_def, b, key) for key, b in zip(keys, bounds, strict=True)]
+    return windows_at(table.partitions_def, now)
 
 
 def source_state(table: Table, lake: Lake, now: datetime, newest: int | None = None) -> SourceState:
@@ -140,7 +143,7 @@ def progress_of(
 def progress_from(instance: dg.DagsterInstance, table: Table, state: SourceState) -> list[WindowProgress]:
     """The progress of every window, oldest first, for a given state of the source; see :func:`progress_of`."""
     keys = [window.key for window in state.windows]
-    statuses = _statuses(instance, table)
+    statuses = _statuses(instance, table, state.windows)
     checkpoints = fingerprints_of(instance, table.key)
     failures = _failures(instance, table, [k for k in keys if statuses.get(k) is AssetPartitionStatus.FAILED])
     progress = []
@@ -167,10 +170,13 @@ def progress_from(instance: dg.DagsterInstance, table: Table, state: SourceState
     return progress
 
 
-def _statuses(instance: dg.DagsterInstance, table: Table) -> Mapping[str, AssetPartitionStatus]:
+def _statuses(
+    instance: dg.DagsterInstance, table: Table, windows: Sequence[Window]
+) -> Mapping[str, AssetPartitionStatus]:
     """The status of each partition in Dagster, as its ``get_status_by_partition`` gives them, which asks for each key.
 
-    It goes through all stretches of partitions for each key three times, which thousands of partitions feel.
+    It goes through all stretches of partitions for each key three times, which thousands of partitions feel; and a
+    stretch computes its keys from the calendar, though the table's windows, oldest first, are known.
     """
     known = get_and_update_asset_status_cache_value(instance, table.key, table.partitions_def)
     if known is None:
@@ -181,8 +187,18 @@ def _statuses(instance: dg.DagsterInstance, table: Table) -> Mapping[str, AssetP
         (AssetPartitionStatus.FAILED, known.deserialize_failed_partition_subsets(table.partitions_def)),
         (AssetPartitionStatus.IN_PROGRESS, known.deserialize_in_progress_partition_subsets(table.partitions_def)),
     ):
-        found |= dict.fromkeys(subset.get_partition_keys(), status)
+        for first, last in _stretches(subset, windows):
+            found |= dict.fromkeys((window.key for window in windows[first:last]), status)
     return found
+
+
+def _stretches(subset: PartitionsSubset, windows: Sequence[Window]) -> Iterator[tuple[int, int]]:
+    """The places of the first window and after the last one of each stretch of a subset."""
+    assert isinstance(subset, TimeWindowPartitionsSubset)
+    for stretch in subset.included_time_windows:
+        bounds = (stretch.start.astimezone(UTC), stretch.end.astimezone(UTC))
+        first, last = (bisect_left(windows, bound, key=lambda window: window.start) for bound in bounds)
+        yield first, last
 
 
 def _status(

@@ -85,7 +85,7 @@ def _show(project: Project, table: Table, found: rebuilding.Rebuilt, console: Co
     """Prints what was proven of a table, and records it in the audit."""
     if found.proven and not dry_run:
         record(project.lake, AuditEntry(action="rebuild", table=table.name, partitions=sorted(found.proven)))
-    keys = table.partitions_def.get_partition_keys(current_time=now())
+    keys = table.keys_at(now())
     console.print(found.summary(table.name, dry_run=dry_run), markup=False)
     for why in dict.fromkeys(found.refused.values()):
         those = [key for key, reason in found.refused.items() if reason == why]
@@ -124,7 +124,7 @@ def doctor(
                 record(lake, AuditEntry(action="adopt", because=why, details=former))
             screen.say(escape(f"the lake {lake.root} is adopted for {len(changed)} of {several(len(tables), 'table')}"))
         found = examine(project.instance, tables, lake, at)
-    keys = {one.name: one.partitions_def.get_partition_keys(current_time=at) for one in tables}
+    keys = {one.name: one.keys_at(at) for one in tables}
     for each in found:
         partitions = shown(each.partitions, keys[each.table]) if each.partitions else ""
         where = " ".join(filter(None, [each.table, partitions])) or "audit"

@@ -164,7 +164,7 @@ def _say_what_holds(rows: Sequence[Overview], lake: Lake) -> None:
 
 def _say_more(project: Project, table: Table, found: TableStatus) -> None:
     """Prints the partitions of a table by status, causes, holds, and advice."""
-    keys = table.partitions_def.get_partition_keys(current_time=now())
+    keys = table.keys_at(now())
     for name in _COUNTED:
         if chosen := getattr(found, name):
             screen.say(f"{_LABELS.get(name, name)}: {shown(chosen, keys)}")

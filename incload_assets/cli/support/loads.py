@@ -60,7 +60,7 @@ class Loads:
 
     def run(self, table: Table, partitions: Sequence[str]) -> None:
         """Loads partitions, given oldest first, adjacent ones in one run; a failed load does not stop the others."""
-        keys = table.partitions_def.get_partition_keys(current_time=now())
+        keys = table.keys_at(now())
         for stretch in stretches(partitions, keys, _most_in_a_run(self.project, table)):
             self._name = f"{table.name} {shown(stretch, keys)}"
             self._show("")

@@ -49,11 +49,10 @@ def files_of(
     If ``was_there()`` (the store held files before), a missing root is an error, not an empty store. It is only called
     if the root is missing, because it reads all ingested positions.
     """
-    prefixes = sorted({template.prefix_of(window) for window in windows})
-    if not prefixes:
+    if not windows:
         return
-    if is_s3(prefixes[0]):
-        listed = _s3_files(table_name, template, windows, prefixes)
+    if is_s3(template.base):
+        listed = _s3_files(table_name, template, windows)
     else:
         if not os.path.isdir(template.base) and was_there():
             raise SourceUnavailable(
@@ -69,14 +68,15 @@ def files_of(
             yield file
 
 
-def _s3_files(table_name: str, template: Template, windows: Sequence[Window], prefixes: list[str]) -> Iterator[Listed]:
+def _s3_files(table_name: str, template: Template, windows: Sequence[Window]) -> Iterator[Listed]:
+    prefixes = sorted({template.prefix_of(window) for window in windows})
     if len(prefixes) > _SINGLE_SCANS:
         # S3 lists keys in order, so the windows' keys lie between the first and the last prefix
         yield from _s3_keys(table_name, _beginning(prefixes), after=prefixes[0][:-1], upto=prefixes[-1])
         return
     for prefix in prefixes:
         folder = prefix.rpartition("/")[0]
-        depth = template.depth_below(folder, windows[0])
+        depth = template.depth_below(folder)
         yield from _s3_keys(table_name, prefix, nested=depth != 0)
 
 
@@ -128,7 +128,8 @@ def local_folders(template: Template, windows: Sequence[Window]) -> LocalFolders
     depths: dict[str, int | None] = {}
     for window in windows:
         folder = os.path.dirname(template.prefix_of(window))
-        depths.setdefault(folder, template.depth_below(folder, window))
+        if folder not in depths:
+            depths[folder] = template.depth_below(folder)
     return LocalFolders(depths, () if template.enters_hidden_folders else (".", "_"))
 
 

@@ -33,6 +33,7 @@ DIRECTIVES: Mapping[str, str] = {
 }  # fmt: skip
 """Strftime directives of fixed width that mean the same on every machine, with their patterns."""
 
+_BETWEEN = "/"  # which is in no time
 _EXAMPLE = "for example {window:%Y-%m-%d}"
 
 
@@ -123,23 +124,27 @@ class Template:
 
     def times_of(self, window: Window) -> tuple[str, ...]:
         """The texts of the template's time fields for a window."""
-        return tuple(part.of(window) for part in self.parts if part.kind == "time")
+        times = [part for part in self.parts if part.kind == "time"]
+        if len({part.in_utc for part in times}) != 1:
+            return tuple(part.of(window) for part in times)
+        together = Part("time", _BETWEEN.join(part.text for part in times), times[0].in_utc)
+        return tuple(together.of(window).split(_BETWEEN))  # one instead of one per field: there are many windows
 
     def prefix_of(self, window: Window) -> str:
         """The literal beginning of the full paths of a window, up to the first glob."""
-        prefix = ""
+        times, prefix = iter(self.times_of(window)), ""
         for part in self.parts:
             if part.kind == "glob":
                 break
-            prefix += part.of(window)
+            prefix += next(times) if part.kind == "time" else part.text
         return prefix
 
-    def depth_below(self, folder: str, window: Window) -> int | None:
+    def depth_below(self, folder: str) -> int | None:
         """Largest depth of a window's files below ``folder``, in folders; None if it is unlimited."""
         if any(part.text == "**" for part in self.parts):
             return None
-        whole = "".join(part.text if part.kind == "glob" else part.of(window) for part in self.parts)
-        return whole.count("/") - folder.count("/") - 1
+        whole = sum(part.text.count("/") for part in self.parts)  # the text of a time has no slash
+        return whole - folder.count("/") - 1
 
     def match(self, path: str) -> tuple[str, ...] | None:
         """The time fields in a full path; None if the template does not match it."""

@@ -84,7 +84,7 @@ def test_a_field_may_be_in_utc_beside_one_in_the_zone_of_the_partitions() -> Non
     window = window_of(dg.DailyPartitionsDefinition("2026-01-01", timezone="Asia/Kolkata"), "2026-03-01")
     assert template.times_of(window) == ("2026-03-01", "2818")
     assert template.prefix_of(window) == "/landing/2026-03-01/2818-"
-    assert template.depth_below("/landing", window) == 1
+    assert template.depth_below("/landing") == 1
 
 
 def test_keys_are_relative_to_the_landing_root() -> None:
