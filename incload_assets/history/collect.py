@@ -2,6 +2,8 @@
 
 Loads record nothing there themselves, so it costs them nothing and no crash can leave a gap: what a collection misses,
 the next one finds. Successful loads are found by the storage id of their event, failed ones by the update of their run.
+Each code location collects the loads of its tables, from the last one of these that ``_loads`` has: another location on
+the same instance may be ahead of it.
 """
 
 import json
@@ -82,8 +84,10 @@ class _Collector:
     def rows(self, loads: LoadsTable) -> list[LoadRow]:
         """The loads that the table lacks, oldest first."""
         seen = loads.columns(["table", "window", "instance", "event", "run_id", "outcome", "ended_at"])
-        here, names = seen.filter(pc.field("instance") == self.identity), {k: t.name for k, t in self.tables.items()}
-        since = pc.max(here.filter(pc.field("outcome") != "loaded")["ended_at"]).as_py()
+        names = {key: table.name for key, table in self.tables.items()}
+        own = pc.field("table").isin([*names.values()]) & (pc.field("instance") == self.identity)
+        here = seen.filter(own)
+        since = pc.max(here["ended_at"]).as_py()
         found = [*self._loaded(after=pc.max(here["event"]).as_py() or 0), *self._failed(since)]
         self.statuses += wiped(self.instance, names, self.identity)
         told = {*pc.unique(seen["table"]).to_pylist()}
@@ -103,6 +107,13 @@ class _Collector:
             if len(records) < PAGE:
                 return
             after = records[-1].storage_id
+            if not runs and self._newest() <= after:  # the others are of another location
+                return
+
+    def _newest(self) -> int:
+        """The storage id of the last materialization of the tables."""
+        told = [record.asset_entry for record in self.instance.get_asset_records([*self.tables])]
+        return max((entry.last_materialization_storage_id or 0 for entry in told), default=0)
 
     def _of_materialization(self, record: dg.EventLogRecord, run: dg.RunRecord | None) -> LoadRow | None:
         table, found = self.tables.get(record.asset_key) if record.asset_key else None, record.asset_materialization
@@ -136,13 +147,15 @@ class _Collector:
         )
 
     def _failed(self, since: datetime | None) -> Iterator[LoadRow]:
-        """The failed attempts of runs that ended since an instant."""
+        """The failed attempts of runs that ended since the last load that is known."""
         statuses = [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
         wanted = RunsFilter(statuses=statuses, updated_after=None if since is None else since - OVERLAP)
         cursor = None
         while records := self.instance.get_run_records(wanted, limit=PAGE, cursor=cursor):
             for record in records:
-                if not LOADS_NOTHING.items() <= record.dagster_run.tags.items():
+                run = record.dagster_run
+                of_others = run.asset_selection and run.asset_selection.isdisjoint(self.tables)
+                if not of_others and not LOADS_NOTHING.items() <= run.tags.items():
                     yield from self._of_failed_run(record)
             cursor = records[-1].dagster_run.run_id
 

@@ -42,13 +42,15 @@ def expire_runs(
 ) -> int:
     """Removes ended runs that began before an instant and are of no use any more; returns their number.
 
-    - Runs with the tag of runs that load nothing: checks, maintenance, pauses and so on.
+    - Runs with the tag of runs that load nothing: checks, maintenance, pauses and so on, but not those of another code
+      location, which may keep them for longer.
     - Loads of these tables if each of their partitions is loaded, by a later run, and the lake's table ``_loads`` has
       them. Successful ones are looked at once, when they are old enough, because most of them stay.
 
     Args:
         before: The instant, aware.
-        location: The name of the code location, which remembers up to when it has looked at successful loads.
+        location: The name of the code location, which remembers up to when it has looked at successful loads; empty:
+            runs of all locations that load nothing are removed.
     """
     cursors, key = instance.daemon_cursor_storage, _LOOKED + location
     looked = cursors.get_cursor_values({key}).get(key)
@@ -67,13 +69,19 @@ def expire_runs(
             told = LoadsTable(lake).columns(["run_id"], runs={run.run_id for run in runs})
             known = {*pc.unique(told["run_id"]).to_pylist()}
             for run in runs:
-                if LOADS_NOTHING.items() <= run.tags.items() or (run.run_id in known and superseded(run)):
+                if _is_idle(run, location) or (run.run_id in known and superseded(run)):
                     _delete(instance, run.run_id)
                     count += 1
                 else:
                     kept = run.run_id
     cursors.set_cursor_values({key: before.isoformat()})
     return count
+
+
+def _is_idle(run: dg.DagsterRun, location: str) -> bool:
+    """True if a run loaded nothing, and is not of another code location."""
+    of_another = location and run.tags.get(CODE_LOCATION_TAG, location) != location
+    return not of_another and LOADS_NOTHING.items() <= run.tags.items()
 
 
 def _superseded(instance: dg.DagsterInstance, tables: Iterable[Table]) -> Callable[[dg.DagsterRun], bool]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import dagster as dg
 
+from incload_assets.platform.dagster_private import CODE_LOCATION_TAG
 from incload_assets.platform.wording import length, several
 
 _KEPT = "incload/done by "
@@ -18,11 +19,12 @@ class Through:
     """The tables of a run that are left to process, and the messages about them.
 
     Dagster repeats a run whose process was killed, and a person may repeat one that failed. Either goes on with the
-    tables that its former attempts have not done.
+    tables that its former attempts have not done, whatever the job of the same name in another code location did.
     """
 
     def __init__(self, context: dg.OpExecutionContext, names: Sequence[str]) -> None:
-        self.instance, self.say, self.key = context.instance, context.log.info, _KEPT + context.job_name
+        self.instance, self.say = context.instance, context.log.info
+        self.key = f"{_KEPT}{context.job_name} {context.run.tags.get(CODE_LOCATION_TAG, '')}".rstrip()
         self.run, self.total = context.run.root_run_id or context.run.run_id, len(names)
         values = self.instance.daemon_cursor_storage.get_cursor_values({self.key})
         kept: dict[str, Any] = json.loads(values.get(self.key) or "{}")

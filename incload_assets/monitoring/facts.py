@@ -202,8 +202,12 @@ def _relevant_since(table: Table, at: datetime) -> datetime:
 
 
 def watches(instance: dg.DagsterInstance, tables: Sequence[Table]) -> dict[str, Watch]:
-    """The looks at tables by name; where several code locations have such a sensor, each table's own says it."""
+    """The looks at tables by name; where several code locations have such a sensor, each table's own says it.
+
+    A table that no sensor has looked at yet is taken to be of the location of the others.
+    """
     seen, found = observed_tables(instance, tables), dict[str, Watch]()
+    of_all = {one.location for one in seen.values()}
     for state in instance.all_instigator_state(instigator_type=InstigatorType.SENSOR):
         data = state.sensor_instigator_data
         if data is None or state.instigator_name != SENSOR:
@@ -213,7 +217,8 @@ def watches(instance: dg.DagsterInstance, tables: Sequence[Table]) -> dict[str, 
         location = state.origin.repository_origin.code_location_origin.location_name
         for table in tables:
             known = seen.get(table.name)
-            if known is not None and known.location not in ("", location):
+            own = {known.location} if known is not None else of_all
+            if own and own.isdisjoint(("", location)):
                 continue
             tick = last.last_look(table.name) if last is not None else None
             watch = Watch(running=state.is_running) if tick is None else _watch(state.is_running, tick, known)

@@ -148,6 +148,18 @@ def test_what_monitoring_reads_of_each_table_is_of_the_last_look_at_it(
     assert set(seen) == {"items", "down"}
 
 
+def test_a_table_that_was_never_looked_at_is_not_one_of_the_sensor_of_another_code_location(workshop: Workshop) -> None:
+    """As where its own location was loaded for the first time, and its sensor is off."""
+    at = now()
+    [items, new] = [named(asset) for asset in (workshop.asset, items_asset(name="new"))]
+    record_tick(workshop.instance, items, Observed(at=at.isoformat(), location="shop"))
+    assert watches(workshop.instance, [items, new]) == {}
+    [state] = workshop.instance.all_instigator_state()
+    location = state.origin.repository_origin.code_location_origin.location_name
+    record_tick(workshop.instance, items, Observed(at=at.isoformat(), location=location))
+    assert set(watches(workshop.instance, [items, new])) == {"items", "new"}
+
+
 def test_a_late_table_becomes_later_though_its_observation_is_kept_only_when_it_changes() -> None:
     at = now()
     observed = Observed(at=at.isoformat(), verdict="late", overdue=60.0)

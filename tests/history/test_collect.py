@@ -5,6 +5,7 @@ import shutil
 from datetime import timedelta
 from pathlib import Path
 from threading import Barrier, Thread
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -17,7 +18,8 @@ from incload_assets.load.load import load_window
 from incload_assets.platform.settings import Settings
 from incload_assets.platform.spark.resource import open_session
 from incload_assets.progress.run_tags import ATTEMPT_TAG, FILL_TAG, RELEASE_TAG, REPLAY_TAG, UNDO_TAG
-from tests.support.guest_table import House, guest, house, key
+from tests.support.guest_table import DAYS, House, guest, house, key
+from tests.support.load_history import named
 
 
 def collected(h: House) -> list[LoadRow]:
@@ -142,6 +144,72 @@ def test_many_small_files_are_put_together(
         delta = LoadsTable(h.lake).open()
         assert delta is not None and len(delta.file_uris()) < 3
         assert len(collected(h)) == 4
+
+
+@dg.asset(name="guests", partitions_def=DAYS)
+def accepted() -> dg.MaterializeResult[None]:
+    """A table of one code location whose loads succeed."""
+    return dg.MaterializeResult(metadata={"rows_read": 1})
+
+
+@dg.asset(name="guests", partitions_def=DAYS)
+def refused() -> None:
+    """The same, when its loads fail."""
+    raise RuntimeError("refused")
+
+
+@dg.asset(name="lodgers", partitions_def=DAYS)
+def of_another() -> dg.MaterializeResult[None]:
+    """A table of another code location on the same instance."""
+    return dg.MaterializeResult(metadata={"rows_read": 1})
+
+
+def test_a_load_is_recorded_although_another_code_location_has_recorded_later_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("incload_assets.history.collect.OVERLAP", timedelta(0))
+    monkeypatch.setattr("incload_assets.history.collect.PAGE", 2)  # so that what others did fills pages
+    with house(tmp_path, Settings()) as h:
+        lodgers = named(h.table, "lodgers")
+
+        def load(number: int, asset: dg.AssetsDefinition) -> None:
+            dg.materialize([asset], partition_key=key(number), instance=h.instance, raise_on_error=False)
+
+        load(1, accepted)
+        load(2, refused)
+        for number in (1, 2, 3, 4):
+            load(number, of_another)
+        assert collect(h.instance, [lodgers], h.lake) == 4
+        assert collect(h.instance, [h.table], h.lake) == 2
+        assert collect(h.instance, [h.table], h.lake) == 0
+        for number in (1, 2, 3):
+            load(number, of_another)
+        load(3, accepted)
+        assert collect(h.instance, [h.table], h.lake) == 1
+        assert collect(h.instance, [lodgers], h.lake) == 3
+        found = sorted((row.table, row.window, row.outcome) for row in LoadsTable(h.lake).rows())
+    assert found[:3] == [("guests", key(1), "loaded"), ("guests", key(2), "failed"), ("guests", key(3), "loaded")]
+    assert len(found) == 10
+
+
+def test_a_quiet_code_location_does_not_read_all_that_a_busy_one_has_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("incload_assets.history.collect.PAGE", 2)
+    with house(tmp_path, Settings()) as h:
+        for number in (1, 2, 3, 4, 5, 6):
+            dg.materialize([of_another], partition_key=key(number), instance=h.instance)
+        read, storage = list[int](), h.instance.event_log_storage
+        before = storage.get_event_records
+
+        def counted(*given: Any, **more: Any) -> Any:
+            records = before(*given, **more)
+            read.append(len(records))
+            return records
+
+        monkeypatch.setattr(storage, "get_event_records", counted)
+        assert collect(h.instance, [h.table], h.lake) == 0
+        assert read == [2]
 
 
 @pytest.mark.parametrize(

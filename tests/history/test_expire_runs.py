@@ -9,6 +9,7 @@ from incload_assets.declaration.window import now
 from incload_assets.history.collect import collect
 from incload_assets.history.expire_runs import expire_history_job, expire_runs
 from incload_assets.history.loads_table import LoadsTable
+from incload_assets.platform.dagster_private import CODE_LOCATION_TAG
 from incload_assets.platform.settings import Settings
 from incload_assets.progress.checkpoint import fingerprints_of
 from incload_assets.progress.progress import progress_of
@@ -86,3 +87,13 @@ def test_the_job_keeps_what_is_younger_than_the_settings_say(tmp_path: Path) -> 
         job = expire_history_job([h.table])
         assert job.execute_in_process(instance=instance, resources={"lake": h.resources["lake"]}).success
         assert len(instance.get_runs()) == 2
+
+
+def test_a_code_location_leaves_the_upkeep_of_another_alone(tmp_path: Path) -> None:
+    with dg.DagsterInstance.ephemeral() as instance, house(tmp_path, Settings(), instance=instance) as h:
+        here, there, nowhere = (
+            upkeep.execute_in_process(instance=instance, tags=tags).run_id
+            for tags in ({CODE_LOCATION_TAG: "here"}, {CODE_LOCATION_TAG: "there"}, {})
+        )
+        assert expire_runs(instance, [h.table], h.lake, now() + timedelta(minutes=1), "here") == 2
+        assert [run.run_id for run in instance.get_runs()] == [there], (here, nowhere)

@@ -9,6 +9,7 @@ import dagster as dg
 from incload_assets.assets.incremental import table_of
 from incload_assets.declaration.table import Table
 from incload_assets.maintenance.compact_files import COMPACT_FILES
+from incload_assets.platform.dagster_private import CODE_LOCATION_TAG
 from tests.test_definitions import items_asset
 
 TABLE = table_of(items_asset())
@@ -36,6 +37,7 @@ def job_that_is_killed_at_its_second_table_once() -> dg.JobDefinition:
 
 def test_the_attempt_after_a_killed_one_goes_on_where_it_stopped_and_says_how_long_it_took(tmp_path: Path) -> None:
     job = dg.reconstructable(job_that_is_killed_at_its_second_table_once)
+    WORKED.clear()
     with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
         assert not dg.execute_job(job, instance).success
         [killed] = instance.get_runs()
@@ -48,3 +50,17 @@ def test_the_attempt_after_a_killed_one_goes_on_where_it_stopped_and_says_how_lo
         # what ended well is done whole if somebody asks for it once more
         assert dg.execute_job(job, instance, reexecution_options=again).success
         assert WORKED[3:] == ["first", "items"]
+
+
+def test_an_attempt_goes_on_where_it_stopped_whatever_the_job_of_another_code_location_did(tmp_path: Path) -> None:
+    job = dg.reconstructable(job_that_is_killed_at_its_second_table_once)
+    WORKED.clear()
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
+        here, there = ({CODE_LOCATION_TAG: name} for name in ("here", "there"))
+        assert not dg.execute_job(job, instance, tags=here).success
+        [killed] = instance.get_runs()
+        assert dg.execute_job(job, instance, tags=there).success
+        WORKED.clear()
+        again = dg.ReexecutionOptions(killed.run_id)
+        assert dg.execute_job(job, instance, tags=here, reexecution_options=again).success
+        assert WORKED == ["items"]
