@@ -6,21 +6,14 @@ from pathlib import Path
 
 import dagster as dg
 import pyarrow as pa
-from dagster._core.remote_origin import (
-    InProcessCodeLocationOrigin,
-    RemoteInstigatorOrigin,
-    RemoteRepositoryOrigin,
-)
-from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, SensorInstigatorData
-from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from deltalake import write_deltalake
 
 from incload_assets.automation.overview import RECENT, Sight, sight_of
 from incload_assets.declaration.window import now
-from incload_assets.platform.dagster_private import InstigatorType
-from incload_assets.progress.observed import SENSOR, keep_watched
+from incload_assets.progress.observed import keep_watched
 from incload_assets.progress.status import table_status
 from tests.automation.tower import SilentSource, Tower
+from tests.support.load_history import keep_cursor
 from tests.support.workshop import Workshop, items_asset
 
 HERE = str(Path.cwd())
@@ -37,13 +30,7 @@ def kept(tower: Tower, location: str = "lake", *, running: bool = True) -> None:
     """Has Dagster keep the sensor's cursor, as its daemon does after a tick."""
     instance = tower.workshop.instance
     keep_watched(instance, location, tower.watching.tables, HERE)
-    code = InProcessCodeLocationOrigin(LoadableTargetOrigin(python_file="tables.py"), location_name=location)
-    origin = RemoteInstigatorOrigin(RemoteRepositoryOrigin(code, "tables"), SENSOR)
-    status = InstigatorStatus.RUNNING if running else InstigatorStatus.STOPPED
-    data = SensorInstigatorData(last_tick_timestamp=now().timestamp(), cursor=tower.cursor)
-    state = InstigatorState(origin, InstigatorType.SENSOR, status, data)
-    known = instance.get_instigator_state(state.instigator_origin_id, state.selector_id)
-    (instance.update_instigator_state if known else instance.add_instigator_state)(state)
+    keep_cursor(instance, tower.cursor, now(), location, running=running)
 
 
 def looked(tower: Tower) -> Sight:

@@ -17,7 +17,7 @@ from incload_assets.declaration.window import now
 from incload_assets.monitoring.facts import Watch, watches
 from incload_assets.progress.observed import Observed, Pass, observed_tables, pass_in
 from incload_assets.progress.pause import pause, resume
-from tests.automation.tower import HangingSource, SilentSource, Tower
+from tests.automation.tower import HangingSource, SilentSource, Tower, named
 from tests.support.load_history import tick as record_tick
 from tests.support.workshop import Workshop, day, items_asset, partitions
 

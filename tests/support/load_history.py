@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -13,7 +14,7 @@ from incload_assets.history.collect import identity_of
 from incload_assets.history.load_row import SCHEMA, LoadRow, as_arrow
 from incload_assets.history.loads_table import WRITER, LoadsTable
 from incload_assets.platform.lake import Lake
-from incload_assets.progress.observed import SENSOR, Observed, Pass, keep_observed, pass_in
+from incload_assets.progress.observed import SENSOR, Observed, Pass, keep_observed, keep_watched, pass_in
 
 DAY = timedelta(days=1)
 
@@ -76,6 +77,17 @@ def seen(at: datetime, **changed: Any) -> Observed:
 
 def tick(instance: dg.DagsterInstance, table: Table, observed: Observed, *, running: bool = True) -> None:
     """Record a successful look of the sensor at a table."""
+    keep_observed(instance, table, observed)
+    known = next((each for each in instance.all_instigator_state() if each.instigator_name == SENSOR), None)
+    before = pass_in(known.sensor_instigator_data.cursor) if known and known.sensor_instigator_data else None
+    looked = Pass(observed.at, {**(before.behind if before else {}), table.name: observed.at})
+    keep_cursor(instance, looked.as_text(), observed.time, running=running)
+
+
+def keep_cursor(
+    instance: dg.DagsterInstance, cursor: str | None, at: datetime, location: str = "tables.py", *, running: bool = True
+) -> None:
+    """Record a tick of the sensor of a code location."""
     from dagster._core.definitions.run_request import InstigatorType
     from dagster._core.remote_origin import (
         InProcessCodeLocationOrigin,
@@ -85,17 +97,22 @@ def tick(instance: dg.DagsterInstance, table: Table, observed: Observed, *, runn
     from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, SensorInstigatorData
     from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
-    location = InProcessCodeLocationOrigin(LoadableTargetOrigin(python_file="tables.py"))
-    origin = RemoteInstigatorOrigin(RemoteRepositoryOrigin(location, "tables"), SENSOR)
-    keep_observed(instance, table, observed)
-    at = observed.time.timestamp()
-    known = next((each for each in instance.all_instigator_state() if each.instigator_name == SENSOR), None)
-    before = pass_in(known.sensor_instigator_data.cursor) if known and known.sensor_instigator_data else None
-    looked = Pass(observed.at, {**(before.behind if before else {}), table.name: observed.at})
-    data = SensorInstigatorData(last_tick_timestamp=at, cursor=looked.as_text(), last_tick_success_timestamp=at)
+    target = LoadableTargetOrigin(python_file="tables.py")
+    code = InProcessCodeLocationOrigin(target, location_name=location)
+    origin = RemoteInstigatorOrigin(RemoteRepositoryOrigin(code, "tables"), SENSOR)
+    seconds = at.timestamp()
+    data = SensorInstigatorData(last_tick_timestamp=seconds, cursor=cursor, last_tick_success_timestamp=seconds)
     status = InstigatorStatus.RUNNING if running else InstigatorStatus.STOPPED
     state = InstigatorState(origin, InstigatorType.SENSOR, status, data)
+    known = instance.get_instigator_state(state.instigator_origin_id, state.selector_id)
     (instance.update_instigator_state if known else instance.add_instigator_state)(state)
+
+
+def look_now(instance: dg.DagsterInstance, names: Iterable[str], folder: Path) -> None:
+    """Have the sensor of a project's folder just have looked at its tables, and found nothing new."""
+    at, newest = datetime.now(UTC), instance.event_log_storage.get_maximum_record_id() or 0
+    keep_watched(instance, "tables.py", names, str(folder))
+    keep_cursor(instance, Pass(at.isoformat(), marks=[(newest, at.isoformat())] * 2).as_text(), at)
 
 
 def evaluated(

@@ -186,7 +186,7 @@ def many_tables(root: Path, count: int, partitions: int, *, hourly: bool = False
         adopt_lake(instance, tables.values(), made.lake)
         for table in tables.values():
             windows = {"loaded": partitions, "missing": 0, "failed": 0, "drifted": 0, "in_progress": 0, "waiting": 0}
-            tick(instance, table, seen(made.at, windows=windows))
+            tick(instance, table, seen(made.at, windows=windows, rows=partitions, last_load=made.at.isoformat()))
         event, first = latest_event(instance), tables[FIRST]
         rows = [
             load(
