@@ -26,7 +26,7 @@ WITHDRAWN = "withdrawn"
 """The fingerprint of a window whose first load was undone."""
 BASE = "base "
 """Beginning of the keys of base rows, which an adopted table had before; they are no windows of the calendar."""
-REMEMBERED = 100_000
+REMEMBERED = 50_000
 """Maximum number of window records that a process caches; they take about a kilobyte each."""
 
 AT_ONCE = 500
@@ -170,7 +170,8 @@ def window_records_of(log: DeltaTable, *, only: Collection[str] | None = None) -
         wanted &= pc.field("partition._window").isin(pa.array(list(only), pa.string()))
     found = files.filter(wanted)
     keys = found["partition._window"].to_pylist()
-    places = {key: (log.table_uri, path) for key, path in zip(keys, found["path"].to_pylist(), strict=True)}
+    uri = log.table_uri
+    places = {key: (uri, path) for key, path in zip(keys, found["path"].to_pylist(), strict=True)}
     known = {key: record for key, place in places.items() if (record := _remembered.get(place))}
     if unknown := sorted(places.keys() - known.keys()):
         read = _recalled(log, {key: places[key][1] for key in unknown}) if len(unknown) >= MANY else {}

@@ -141,11 +141,12 @@ def as_rows(found: pa.Table) -> list[LoadRow]:
     """The rows of an Arrow table, without columns of newer versions; columns with a default may be missing."""
     defaults = {field.name: None if field.default is MISSING else field.default for field in fields(LoadRow)}
     names = [name for name in found.schema.names if name in defaults]
+    unknown = {field.name: None for field in fields(LoadRow) if field.default is MISSING}
     values = [_values(found[name], defaults[name]) for name in names]
     rows = []
     for of_one in zip(*values, strict=True):
         row = object.__new__(LoadRow)  # its own constructor takes five times as long, which a year of loads feels
-        vars(row).update(defaults)
+        vars(row).update(unknown)  # what else is missing has the default, which the class has
         vars(row).update(zip(names, of_one, strict=True))
         rows.append(row)
     return rows

@@ -71,8 +71,11 @@ def _parts(rows: pa.Table, instants: Sequence[datetime]) -> _Parts:
     """Sums of the loads that ended, by table, outcome and kind of error."""
     after_end = rows.filter((pc.field("outcome") == "loaded") & (pc.field("ended_at") > pc.field("window_end")))
     firsts = after_end.group_by(["table", "window"]).aggregate([("ended_at", "min")])
-    rows = rows.join(firsts.rename_columns(["table", "window", "loaded_at"]), ["table", "window"])
-    is_late = pc.and_(pc.equal(rows["outcome"], "loaded"), pc.greater(rows["ended_at"], rows["loaded_at"]))
+    windows = rows.select(["table", "window"]).append_column("place", pa.array(range(len(rows))))  # others take memory
+    windows = windows.join(firsts.rename_columns(["table", "window", "loaded_at"]), ["table", "window"]).sort_by(
+        "place"
+    )
+    is_late = pc.and_(pc.equal(rows["outcome"], "loaded"), pc.greater(rows["ended_at"], windows["loaded_at"]))
     late = pc.fill_null(is_late, False)
     for name, of in _LATE.items():
         rows = rows.append_column(name, pc.if_else(late, rows[of], 0))

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 PAGE = 1024
-ENGINES = 32
-"""Number of files for which each storage keeps an engine: those used last."""
+ENGINES, STATEMENTS = 32, 50
+"""Number of files for which each storage keeps an engine, and of statements that each engine keeps: those used last."""
 _OF_A_RUN = re.compile(r"/history/runs/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.db")
 
 
@@ -43,7 +43,7 @@ def _engines(create_engine: Callable[..., "Engine"]) -> Callable[..., "Engine"]:
 
     def engine(url: str, **options: Any) -> "Engine":
         with lock:
-            made[url] = found = made.pop(url, None) or create_engine(url, **options)
+            made[url] = found = made.pop(url, None) or create_engine(url, query_cache_size=STATEMENTS, **options)
             if len(made) > ENGINES:
                 made.popitem(last=False)
         return found

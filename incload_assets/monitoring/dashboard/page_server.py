@@ -85,6 +85,7 @@ class Looks:
         with self._lock:
             if self._last is None or self._clock() >= self._due:
                 began = self._clock()
+                self._last = None  # two of them would need twice the memory
                 with unsearched():
                     self._last = self._take(dict(self._remembered))
                 ended = self._clock()
@@ -117,7 +118,7 @@ class PageServer:
     def __init__(self, address: tuple[str, int], looks: Looks, loads: LoadsTable, links: Links) -> None:
         self.looks, self.loads, self.links = looks, loads, links
         self.local = address[0] in LOOPBACK
-        self._shown: View | None = None
+        self._shown: datetime | None = None
         self._pages: dict[str, tuple[HTTPStatus, str]] = {}
         self._lock = Lock()
         family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
@@ -153,8 +154,8 @@ class PageServer:
         if kind == "trace" and (facts := view.facts.tables.get(name)) is not None and needed_columns(facts.table):
             return traced(facts.table, self.loads.lake, query, self.links)
         with self._lock:
-            if view is not self._shown:
-                self._shown, self._pages = view, {}
+            if view.at != self._shown:
+                self._shown, self._pages = view.at, {}
             if path not in self._pages:
                 drawn = self._drawn(path, view)
                 if drawn[0] is not HTTPStatus.OK:  # there is no end of such paths

@@ -22,6 +22,7 @@ from incload_assets.declaration.window import now
 from incload_assets.monitoring.facts import Facts, gather
 from incload_assets.monitoring.metrics import ALL_SILENCED, HEARTBEAT, LAKE_READABLE, METRICS, OBSERVED, samples
 from incload_assets.monitoring.telemetry.emitters import collect_and_send
+from incload_assets.platform.garbage import unsearched
 from incload_assets.platform.lake import Lake
 
 UP = "incload_up"
@@ -67,7 +68,8 @@ class Exporter(Collector):
 
     def collect(self) -> Iterator[Family]:
         """The metrics now."""
-        return families(self._gathered())
+        with unsearched():
+            yield from families(self._gathered())
 
     def text(self) -> str:
         """The metrics now, as a scrape gets them."""
@@ -86,6 +88,7 @@ class Exporter(Collector):
         came = time.monotonic()
         with self._lock:
             if self._ended < came:
+                self._last = Gathered(None, 0.0)  # two of them would need twice the memory
                 self._last = self._gather()
                 self._ended = time.monotonic()
             return self._last
