@@ -6,9 +6,8 @@ from datetime import datetime
 
 import dagster as dg
 
-from incload_assets.automation.attempts import last_load
 from incload_assets.checks import reconciliation, rollback
-from incload_assets.checks.findings import to_repair
+from incload_assets.checks.findings import loaded_since, to_repair
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
 from incload_assets.progress.progress import WindowProgress
@@ -25,16 +24,13 @@ def with_repairs(
     instance: dg.DagsterInstance, table: Table, progress: Sequence[WindowProgress]
 ) -> list[WindowProgress]:
     """The progress, with loaded windows that need a repair marked as drifted. Each finding is a new position."""
-    wrong = _found_wrong(instance, table) | _undone(instance, table)
-
-    def asked(window: WindowProgress) -> Position | None:
-        if window.status not in ("loaded", "held") or window.key not in wrong:
-            return None
-        found, position = wrong[window.key]
-        load = last_load(instance, table, window.key)
-        return position if load is None or load.ended < found else None
-
-    return [replace(w, status="drifted", position=position) if (position := asked(w)) else w for w in progress]
+    found_wrong = _found_wrong(instance, table) | _undone(instance, table)
+    wrong = {w.key: found_wrong[w.key] for w in progress if w.status in ("loaded", "held") and w.key in found_wrong}
+    mended = loaded_since(instance, table, {key: found for key, (found, _) in wrong.items()})
+    return [
+        replace(w, status="drifted", position=wrong[w.key][1]) if w.key in wrong and w.key not in mended else w
+        for w in progress
+    ]
 
 
 def _found_wrong(instance: dg.DagsterInstance, table: Table) -> dict[str, tuple[datetime, Position]]:

@@ -21,6 +21,9 @@ MENDED, CAUGHT_UP = "mended", "caught_up"
 BY_ROWS = (PENDING, DIFFERING, UNREADABLE, UNAVAILABLE)
 WRONG = (*BY_ROWS, DRIFTED, UNSEEN)
 
+FEW = 100
+"""Largest number of partitions that loads are asked for by their keys; for more, all loads are read."""
+
 Found = dict[str, dict[str, str]]
 """When each finding was made, ISO 8601, by kind and partition key."""
 
@@ -34,8 +37,9 @@ def found_next(
     found: Found, wrong: Mapping[str, Iterable[str]], changed: Iterable[str], again: Iterable[str], at: datetime
 ) -> Found:
     """The findings after a follow-up run; a window in ``changed`` is behind its source."""
+    compared = {*again}
     left = {
-        kind: {k: when for k, when in found.get(kind, {}).items() if k not in {*again}} for kind in (*BY_ROWS, MENDED)
+        kind: {k: when for k, when in found.get(kind, {}).items() if k not in compared} for kind in (*BY_ROWS, MENDED)
     }
     new, drifted, now = found_at(wrong, at), found.get(DRIFTED, {}), set(changed)
     left |= {kind: {**left[kind], **new.get(kind, {})} for kind in left}
@@ -78,13 +82,15 @@ def loaded_since(instance: dg.DagsterInstance, table: Table, times: Mapping[str,
     """The partitions that were materialized after the aware time given for each."""
     if not times:
         return set()
+    few = sorted(times) if len(times) <= FEW else None
     chosen = dg.AssetRecordsFilter(
-        asset_key=table.key, asset_partitions=sorted(times), after_timestamp=min(times.values()).timestamp()
+        asset_key=table.key, asset_partitions=few, after_timestamp=min(times.values()).timestamp()
     )
     loaded, cursor, more = set[str](), None, True
     while more and len(loaded) < len(times):
         page = instance.fetch_materializations(chosen, limit=1000, cursor=cursor)
-        loaded |= {r.partition_key for r in page.records if r.timestamp > times[str(r.partition_key)].timestamp()}  # type: ignore[misc]
+        of = ((str(record.partition_key), record.timestamp) for record in page.records)
+        loaded |= {key for key, at in of if key in times and at > times[key].timestamp()}
         cursor, more = page.cursor, page.has_more
     return loaded
 

@@ -69,7 +69,8 @@ def chosen_windows(look: Observation, config: ReconciliationConfig) -> list[Wind
                 "partitions. Remedy: materialize it first, or leave it out of the configuration.",
                 allow_retries=False,
             )
-        return [w for w in ingested if w.key in config.partitions]
+        wanted = {*config.partitions}
+        return [w for w in ingested if w.key in wanted]
     return ingested if config.all_partitions else ingested[-config.recent :] if config.recent > 0 else []
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 import dagster as dg
 
@@ -17,6 +17,7 @@ from incload_assets.contract.adaptation import UNTIL
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.window import Window, window_between
 from incload_assets.declaration.window_rules import sampled_windows, time_windows
+from incload_assets.platform.dagster_private import time_windows_of
 from incload_assets.platform.errors import DeclarationError
 
 
@@ -54,11 +55,8 @@ class Era:
         """The windows that count, oldest first."""
         definition = self.partitions_def
         assert isinstance(definition, dg.TimeWindowPartitionsDefinition)  # check_eras has seen it
-        stretch = dg.TimeWindow(definition.start, self.end.astimezone(definition.start.tzinfo))
-        keys = definition.get_partition_keys_in_time_window(stretch)
-        bounds = definition.time_windows_for_partition_keys(frozenset(keys), validate=False)
-        found = [window_between(definition, one, key) for key, one in zip(keys, bounds, strict=True)]
-        return [window for window in found if window.end <= self.end]
+        found = (window_between(definition, bounds, key) for key, bounds in time_windows_of(definition))
+        return [*takewhile(lambda window: window.end <= self.end, found)]
 
     def __str__(self) -> str:
         return f"{definition_text(self.partitions_def)}{UNTIL}{self.end.isoformat()}"

@@ -198,12 +198,16 @@ class Table(Declaration):
         closed = [self.closed[key] for key in left if key in self.closed]
         return sorted([*closed, *known_windows(self.partitions_def, (key for key in left if key not in self.closed))])
 
+    @cached_property
+    def _first(self) -> Window:
+        return first_window(self.partitions_def)
+
     def era_of(self, window: Window) -> tuple[int, Window]:
         """The number of the era that a window is of, 0 for the oldest, and the first window of this era."""
         for number, era in enumerate(self.former_partitions):
             if window.start < era.end:
                 return number, era.windows[0]
-        return len(self.former_partitions), first_window(self.partitions_def)
+        return len(self.former_partitions), self._first
 
     def type_of(self, column: str) -> T.DataType:
         """The type of a column of the contract."""

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import dagster as dg
 
-from incload_assets.platform.dagster_private import time_windows
+from incload_assets.platform.dagster_private import time_windows_of
 from incload_assets.platform.errors import IncrementalLoadError
 
 FEW = 16
@@ -83,7 +83,7 @@ def windows_at(partitions_def: dg.TimeWindowPartitionsDefinition, at: datetime) 
 
 def _windows_until(partitions_def: dg.TimeWindowPartitionsDefinition, last: datetime) -> tuple[Window, ...]:
     found: list[Window] = []
-    for key, bounds in time_windows(partitions_def):
+    for key, bounds in time_windows_of(partitions_def):
         found.append(window_between(partitions_def, bounds, key))
         if found[-1].start >= last:
             break

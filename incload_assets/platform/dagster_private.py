@@ -57,7 +57,7 @@ from dagster._utils import get_run_crash_explanation as get_run_crash_explanatio
 from dagster._utils.interrupts import check_captured_interrupt as check_captured_interrupt
 
 
-def time_windows(partitions_def: TimeWindowPartitionsDefinition) -> Iterator[tuple[str, TimeWindow]]:
+def time_windows_of(partitions_def: TimeWindowPartitionsDefinition) -> Iterator[tuple[str, TimeWindow]]:
     """The keys of a definition with their windows, oldest first and without end, as its ``get_partition_keys`` does.
 
     To ask for the keys, and then for the windows of the keys, parses each key, which takes three times as long.

@@ -15,7 +15,8 @@ from incload_assets.progress.run_tags import LOADS_NOTHING
 DATA_VERSION_TAG = "dagster/data_version"
 ERROR_CLASSES = "error_classes"
 """Metadata of a failed step: the kind of error by partition key, as JSON."""
-RUNS_LOOKED_AT = 200
+RUNS_LOOKED_AT = 2_000
+"""Number of runs that are read at once; they take a tenth of a second. A backfill of 20,000 windows has 625 runs."""
 
 
 @dataclass(frozen=True)
@@ -87,11 +88,12 @@ def _settled(
         for record in _unfinished(instance, since)
         if record.dagster_run.run_id != run_id and may_load(record.dagster_run)
     ]
-    covers = _coverage(partitions_def)
+    covered_by = _coverage(partitions_def)
+    tried = [(other, covered_by(other.dagster_run)) for other in others]
     return {
         partition: fingerprint
         for partition, (began, fingerprint) in found.items()
-        if not any(_lived(other, began) and covers(other.dagster_run, partition) for other in others)
+        if not any(_lived(other, began) and covers(partition) for other, covers in tried)
     }
 
 
@@ -142,12 +144,12 @@ def untried(
     if len(runs) == RUNS_LOOKED_AT:
         return set()
     may_load = _loading(instance, key)
-    others = [run for run in runs if run.run_id != run_id and may_load(run)]
-    covers = _coverage(partitions_def)
+    covered_by = _coverage(partitions_def)
+    tried = [covered_by(run) for run in runs if run.run_id != run_id and may_load(run)]
     return {
         partition
         for partition in partitions
-        if partition not in materialized and not any(covers(run, partition) for run in others)
+        if partition not in materialized and not any(covers(partition) for covers in tried)
     }
 
 
@@ -182,8 +184,8 @@ def planned_assets(instance: dg.DagsterInstance, plan: str) -> set[dg.AssetKey]:
     return {each.properties.asset_key for each in outputs if each.properties and each.properties.asset_key}
 
 
-def _coverage(partitions_def: dg.TimeWindowPartitionsDefinition) -> Callable[[dg.DagsterRun, str], bool]:
-    """The coverage of a partition by a run's tags: whether the run may have tried it.
+def _coverage(partitions_def: dg.TimeWindowPartitionsDefinition) -> Callable[[dg.DagsterRun], Callable[[str], bool]]:
+    """The coverage of partitions by a run's tags: whether the run may have tried one.
 
     A range covers every window that starts between its bounds (keys need not sort as text), or everything if one of its
     keys has no window now.
@@ -193,11 +195,13 @@ def _coverage(partitions_def: dg.TimeWindowPartitionsDefinition) -> Callable[[dg
     def start(key: str) -> datetime | None:
         return next((window.start for window in known_windows(partitions_def, [key])), None)
 
-    def covers(run: dg.DagsterRun, partition: str) -> bool:
+    def covered_by(run: dg.DagsterRun) -> Callable[[str], bool]:
         request = Request.from_tags(run.tags)
         if request.first == request.last != "":
-            return request.first == partition
-        first, last, tried = start(request.first), start(request.last), start(partition)
-        return first is None or last is None or tried is None or first <= tried <= last
+            return lambda partition: request.first == partition
+        first, last = start(request.first), start(request.last)
+        if first is None or last is None:
+            return lambda _: True
+        return lambda partition: (tried := start(partition)) is None or first <= tried <= last
 
-    return covers
+    return covered_by

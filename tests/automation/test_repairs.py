@@ -3,8 +3,9 @@
 import time
 
 import dagster as dg
+import pytest
 
-from incload_assets.checks import reconciliation
+from incload_assets.checks import findings, reconciliation
 from tests.support.workshop import Workshop, day, partitions
 
 
@@ -20,7 +21,11 @@ def find(workshop: Workshop, *numbers: int) -> None:
     time.sleep(0.01)
 
 
-def test_partitions_found_wrong_are_asked_for_once(workshop: Workshop) -> None:
+@pytest.mark.parametrize("few", [1, 100])
+def test_partitions_found_wrong_are_asked_for_once(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(findings, "FEW", few)
     for number in (1, 2, 3):
         workshop.write(number)
     workshop.load_all()

@@ -34,6 +34,7 @@ class Sizes:
         files: At a source that has nothing new.
         windows: That they are of.
         tables: That Dagster knows of beside the one that is looked at.
+        hours: Hourly partitions of one table that has many.
         backfill: Partitions that are backfilled.
         daily: Rows of each of them where they are loaded as ranges.
         first: Rows of a window with which a table begins.
@@ -60,6 +61,7 @@ class Sizes:
     files: int = 10_000
     windows: int = 250
     tables: int = 1_000
+    hours: int = 20_000
     backfill: int = 365
     daily: int = 1_000
     first: int = 5_000_000
@@ -77,7 +79,7 @@ class Sizes:
 
 SMALL = Sizes(
     partition=200, partitions=2, plain=4, growth=(2, 4), largest=6, big=2_000, steps=(200, 400), state=10_000,
-    files=40, windows=10, tables=2, backfill=4, daily=5, first=2_000, single=2, keys=50, versions=4, loads=1,
+    files=40, windows=10, tables=2, hours=30, backfill=4, daily=5, first=2_000, single=2, keys=50, versions=4, loads=1,
     soak=10, changed=3, burst=20, warm=0, rest=5, often=1,
 )  # fmt: skip
 """To see that everything runs; the ratios mean nothing."""

@@ -16,6 +16,7 @@ import dagster as dg
 
 from tests.benchmarks.child import peak_of
 from tests.support.load_history import look_now
+from tests.support.many_tables import FIRST, write_row
 
 Told = dict[str, float]
 
@@ -73,12 +74,57 @@ def status() -> Told:
     return command("status")
 
 
-def command(name: str) -> Told:
+def look() -> Told:
+    """Whole looks of the sensor at the only table, with what it decides: the process's first one, and the next."""
+    from incload_assets.automation.looks import Look, Watched, take
+    from incload_assets.automation.window_requests import decided
+    from incload_assets.cli.support.project import open_project
+
+    with open_project() as project:
+        [table] = project.tables.values()
+        one = Watched(table=table, partitions_per_run=1, checked=0.0)
+
+        def looked() -> Look:
+            found = Look(wholly=True)
+            take(one, found, project.lake)
+            assert found.state is not None, found.error
+            decided(project.instance, table, found.state, found.at)
+            return found
+
+        first, _ = _timed(looked)
+        following, _ = _timed(looked)
+    return {"first": first["seconds"], "next": following["seconds"]}
+
+
+def load() -> Told:
+    """A load of one partition of the only table, with its checks, by a process that has loaded another one before."""
+    from incload_assets.cli.support.project import open_project
+    from incload_assets.cli.support.runs import load_partitions
+    from incload_assets.declaration.window import now
+    from incload_assets.platform.spark import server as connect_server
+
+    with open_project() as project:
+        [table] = project.tables.values()
+        windows = table.known_windows(table.keys_at(now())[-2:])
+        try:
+            for number, window in enumerate(windows, 2):
+                write_row(Path(project.settings.landing_root), window, hourly=True, number=number)
+                took, [outcome] = _timed(lambda key=window.key: load_partitions(project, table, [key], say=_unheard))
+                assert not outcome.failure, outcome.failure
+        finally:
+            connect_server.stop(project.settings)
+    return took
+
+
+def _unheard(_: str) -> None: ...
+
+
+def command(*words: str) -> Told:
     """A command of ``incload``, which finds nothing wrong."""
     from incload_assets.cli.program import program
 
     try:
-        program([name])
+        program([*words])
     except SystemExit as ended:
         assert not ended.code
     return {}
@@ -94,7 +140,10 @@ WHAT: dict[str, Callable[[], Told]] = {
     "location": location,
     "metrics": metrics,
     "dashboard": dashboard,
+    "look": look,
+    "load": load,
     "status": status,
+    "status of the first": lambda: command("status", FIRST),
     "doctor": lambda: command("doctor"),
 }
 

@@ -194,6 +194,17 @@ def test_a_range_over_the_hour_that_there_is_twice_covers_each_of_its_quarters(i
     assert untried(instance, ITEMS, QUARTERS, keys, "this") == {*keys[:4], *keys[14:]}
 
 
+def test_the_runs_of_a_backfill_of_a_year_of_hours_leave_the_partitions_of_each_other_untried(
+    instance: dg.DagsterInstance,
+) -> None:
+    hours = dg.HourlyPartitionsDefinition("2025-01-01-00:00", end_date="2026-01-01-00:00")
+    keys = hours.get_partition_keys()
+    stretches = [keys[first : first + 32] for first in range(0, len(keys), 32)]
+    for stretch in stretches[1:]:
+        alive_over(instance, stretch[0], stretch[-1])
+    assert untried(instance, ITEMS, hours, [*stretches[0], *stretches[1]], "this") == {*stretches[0]}
+
+
 @pytest.mark.parametrize("bounds", [("2025-12-31", day(2)), (day(2), "2027-01-01"), ("2026-01", "2026-02")])
 def test_a_range_with_an_end_that_is_no_window_may_have_tried_everything(
     instance: dg.DagsterInstance, bounds: tuple[str, str]

@@ -48,6 +48,14 @@ def test_tables_that_were_made_without_a_load_are_loaded_and_agree(
     assert examine(instance, tables.values(), lake.lake, lake.at) == []
 
 
+def test_a_table_of_hours_is_loaded_to_the_last_hour(tmp_path: Path) -> None:
+    hours = many_tables(tmp_path / "hours", 1, PARTITIONS, hourly=True)
+    with hours.entered() as instance:
+        found = table_status(instance, hours.tables()["t0000"], hours.lake, hours.at)
+    assert len(found.loaded) == PARTITIONS
+    assert found.loaded[-1] == f"{hours.at - timedelta(hours=1):%Y-%m-%d-%H:00}"
+
+
 def test_another_process_has_the_window_records_without_opening_their_files(
     lake: ManyTables, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,6 +37,7 @@ from incload_assets.cli.support.scaffold import make_project
 from incload_assets.contract.adaptation import Stored
 from incload_assets.declaration.contract_of import stored_as
 from incload_assets.declaration.table import Table
+from incload_assets.declaration.window import Window
 from incload_assets.history.collect import identity_of
 from incload_assets.ingest.facts import Facts
 from incload_assets.ingest.ingest import window_record_of
@@ -203,14 +204,12 @@ def _made_first(made: ManyTables, instance: dg.DagsterInstance) -> None:
     """The first table: its source, Delta tables and Dagster's events."""
     table, lake = made._declared(FIRST), made.lake
     lake.identity(create=True)
-    landing = made.root / ".incload" / "landing" / "rows"
+    landing = made.root / ".incload" / "landing"
     keys = table.partitions_def.get_partition_keys(current_time=made.at)
     windows = table.known_windows(keys)
     assert len(windows) == made.partitions
     for window in windows:
-        file = landing / (f"{window.start:%Y-%m-%d/%H}.json" if made.hourly else f"{window.key}.json")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps({"id": 1, "amount": "1.00", "seq": 1, "day": f"{window.start:%Y-%m-%d}"}) + "\n")
+        write_row(landing, window, hourly=made.hourly)
     context, log = LoadContext(None, table, lake), ChangeLog(table, lake)  # type: ignore[arg-type]  # no Spark is needed
     began = windows[0].start
     _create(log.uri, log_stored_as(log), began)
@@ -255,6 +254,14 @@ def _made_first(made: ManyTables, instance: dg.DagsterInstance) -> None:
         for check in check_names(table):
             evaluated(instance, table, check)
     _give_results(made.home, made.names)
+
+
+def write_row(landing: Path, window: Window, *, hourly: bool, number: int = 1) -> None:
+    """Writes the file of a window, with one row whose key is a number."""
+    file = landing / "rows" / (f"{window.start:%Y-%m-%d/%H}.json" if hourly else f"{window.key}.json")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    at, day = window.start.isoformat(), f"{window.start:%Y-%m-%d}"
+    file.write_text(json.dumps({"id": number, "amount": "1.00", "at": at, "seq": 1, "day": day}) + "\n")
 
 
 def _materialize(instance: dg.DagsterInstance, table: Table, key: str, fingerprint: str, version: int) -> None:

@@ -1,4 +1,4 @@
-"""What a thousand tables cost where all of them are gone through, against the time or size that is asked for."""
+"""What a thousand tables, and a table of many hours, cost where all is gone through, against what is asked for."""
 
 import json
 import os
@@ -27,6 +27,11 @@ NAMED = {
     "status": "incload status", "metrics": "a scrape of the metrics", "dashboard": "the dashboard's first page",
     "doctor": "incload doctor",
 }  # fmt: skip
+LOOKS = {"first": 10.0, "next": 3.0}
+"""Seconds of a process's first whole look at a table, and of later ones."""
+MORE = 5.0
+"""Seconds that a load of one partition may take longer because of all others."""
+DAY = 24
 MEMORY = 1e9
 PATIENCE = 1800
 
@@ -42,6 +47,37 @@ def thousand(bench: Bench) -> Iterator[Comparison]:
         yield _kept(f"{NAMED[what]} / {asked:.0f} s", large["seconds"] / asked, many, note + more)
         note = f"{large['memory'] / MB:,.0f} MB, of {len(few.names)} tables {small['memory'] / MB:,.0f} MB"
         yield _kept(f"peak memory of {NAMED[what]} / 1 GB", large["memory"] / MEMORY, many, note)
+
+
+def hours(bench: Bench) -> Iterator[Comparison]:
+    """Everything that goes through all partitions of a table with many of them, beside a table with a day of hours."""
+    few, many = (_hourly(bench, count) for count in (DAY, bench.sizes.hours))
+    small, large = (_told(made, "look") for made in (few, many))
+    for what, asked in LOOKS.items():
+        note = f"{large[what]:.1f} s, of {few.partitions} partitions {small[what]:.1f} s"
+        yield _kept(f"{what} look of the sensor / {asked:.0f} s", large[what] / asked, many, note)
+    yield _memory("the sensor's looks", few, many, small, large)
+    for what, asked_for in (("status", "status of the first"), ("doctor", "doctor")):
+        small, large = (_told(made, asked_for) for made in (few, many))
+        note = f"{large['seconds']:.1f} s, of {few.partitions} partitions {small['seconds']:.1f} s"
+        yield _kept(f"{NAMED[what]} / {ASKED[what]:.0f} s", large["seconds"] / ASKED[what], many, note)
+        yield _memory(NAMED[what], few, many, small, large)
+    small, large = (_told(made, "load") for made in (few, many))
+    note = f"{large['seconds']:.1f} s, of {few.partitions} partitions {small['seconds']:.1f} s"
+    ratio = large["seconds"] / (small["seconds"] + MORE)
+    yield _kept(f"a load of one partition / one of {few.partitions} partitions + {MORE:.0f} s", ratio, many, note)
+    yield _memory("a load of one partition", few, many, small, large)
+
+
+def _hourly(bench: Bench, count: int) -> ManyTables:
+    return many_tables(bench.folder / f"lake_of_{count}_hours", 1, count, hourly=True)
+
+
+def _memory(
+    what: str, few: ManyTables, many: ManyTables, small: Mapping[str, float], large: Mapping[str, float]
+) -> Comparison:
+    note = f"{large['memory'] / MB:,.0f} MB, of {few.partitions} partitions {small['memory'] / MB:,.0f} MB"
+    return _kept(f"peak memory of {what} / 1 GB", large["memory"] / MEMORY, many, note)
 
 
 def rest(bench: Bench) -> Iterator[Comparison]:
@@ -77,9 +113,9 @@ def _location(bench: Bench, few: ManyTables, many: ManyTables) -> Iterator[Compa
 
 
 def _kept(name: str, ratio: float, made: ManyTables, note: str) -> Comparison:
-    found = Comparison(
-        f"{name}, many tables", (ratio,), 1, {"tables": len(made.names), "partitions": made.partitions}, note
-    )
+    of = "many hours" if made.hourly else "many tables"
+    sizes = {"tables": len(made.names), "partitions": made.partitions}
+    found = Comparison(f"{name}, {of}", (ratio,), 1, sizes, note)
     print(found, flush=True)
     return found
 
