@@ -1,12 +1,15 @@
 """The queue of runs, in which every run of a table has the tags of limits and priorities, whoever starts it."""
 
 import logging
+import os
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dagster import DagsterRun, JsonMetadataValue, QueuedRunCoordinator, SubmitRunContext
 
 from incload_assets.platform.dagster_private import BACKFILL_ID_TAG
+from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.progress.run_tags import (
     PARTITION_TAG,
     PRIORITY_TAG,
@@ -15,6 +18,7 @@ from incload_assets.progress.run_tags import (
     REQUESTED_PARTITIONS_TAG,
     RUN_TAGS,
 )
+from incload_assets.runs.only_daemon import OnlyDaemon
 
 
 class TableRunCoordinator(QueuedRunCoordinator):
@@ -31,7 +35,37 @@ class TableRunCoordinator(QueuedRunCoordinator):
     - A run over a range of partitions is tagged as a backlog. Only one over a single partition, and not of a backfill,
       goes before others.
     - A run is queued without them if the assets cannot be looked up.
+    - The daemon that launches the queue's runs is the only one of its instance; another one is refused when it starts.
     """
+
+    _daemon: OnlyDaemon | None = None
+
+    @property
+    def dequeue_interval_seconds(self) -> int:
+        """The interval in which the queue is gone through; a daemon of Dagster asks for it once, when it starts."""
+        if self._daemon is None:
+            only = OnlyDaemon(self._instance)
+            try:
+                only.take()
+            except IncrementalLoadError as refused:
+                # an exception would not end the daemon of `dagster dev`, which then waits for its parent without a word
+                print(f"Error: {refused}", file=sys.stderr, flush=True)
+                os._exit(1)
+            self._daemon = only
+        return super().dequeue_interval_seconds
+
+    @property
+    def dequeue_use_threads(self) -> bool:
+        """Whether runs are launched by threads; the daemon asks for it before it launches any."""
+        if self._daemon is not None:
+            self._daemon.keep()
+        return super().dequeue_use_threads
+
+    def dispose(self) -> None:
+        """Ends the claim to be the only daemon, if there is one."""
+        if self._daemon is not None:
+            self._daemon.give_up()
+        super().dispose()
 
     def submit_run(self, context: SubmitRunContext) -> DagsterRun:
         """Tags a run and puts it into the queue."""
