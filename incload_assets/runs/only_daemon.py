@@ -18,7 +18,7 @@ from incload_assets.platform.local_servers.locks import exclusive
 LOCK = "daemon.lock"
 """The name of the file in the instance's folder that the daemon locks, if the storage is in SQLite files."""
 _KEY = (0x494E434C, 1)
-"""The numbers of the daemon's lock in a PostgreSQL database; those of other programs are hardly the same."""
+"""The numbers of the daemon's lock in a PostgreSQL database: ``INCL``, and the first of its locks."""
 _PATIENCE = 5.0
 """How long a daemon waits for one that is just ending, in seconds."""
 _KEEPALIVE = ("tcp_keepalives_idle = 30", "tcp_keepalives_interval = 10", "tcp_keepalives_count = 3")
