@@ -42,8 +42,8 @@ def expire_runs(
 ) -> int:
     """Removes ended runs that began before an instant and are of no use any more; returns their number.
 
-    - Runs with the tag of runs that load nothing: checks, maintenance, pauses and so on, but not those of another code
-      location, which may keep them for longer.
+    - Runs with the tag of runs that load nothing: checks, maintenance, pauses and so on. Another code location removes
+      its own, and may keep them for longer.
     - Loads of these tables if each of their partitions is loaded, by a later run, and the lake's table ``_loads`` has
       them. Successful ones are looked at once, when they are old enough, because most of them stay.
 

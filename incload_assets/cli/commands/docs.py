@@ -16,8 +16,8 @@ from incload_assets.cli.support import screen
 FOLDER = Path(__file__).parents[2] / "docs"
 PAGES = (
     *("tables", "evolution", "protection", "sources", "write_strategies", "how_a_load_works", "operating", "recovery"),
-    *("service_levels", "dashboards", "monitoring", "runbooks", "traces_and_lineage", "production", "privileges"),
-    *("cost", "how_to_extend", "changes", "compared_with"),
+    *("service_levels", "dashboards", "monitoring", "runbooks", "traces_and_lineage", "production"),
+    *("beyond_one_machine", "privileges", "cost", "how_to_extend", "changes", "compared_with"),
 )
 """The names of the pages, in the order in which to read them."""
 WIDTH = 110

@@ -1,6 +1,7 @@
 """``dg dev`` as a child process of ``incload dev``: its start, its log and its end."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from incload_assets.platform.project_files import WORKSPACE, ProjectFiles
 
 _LOG_BYTES = 10_000_000
 """The size at which the log is truncated."""
+_END_LINES = 60
+_OWN_ERROR = re.compile(r"Error: (.+)")
 _END_SECONDS = 40.0  # `dagster dev` itself waits fifteen seconds each for the web server and the daemon
 
 
@@ -66,8 +69,10 @@ class DagsterProcess:
             os.truncate(self.log, 0)
 
     def last_words(self) -> str:
-        """The last lines of the log."""
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-5:]) if self.log else ""
+        """The last error of this package in the end of the log, or else the last lines."""
+        lines = self.log.read_text(errors="replace").splitlines()[-_END_LINES:] if self.log else []
+        own = [found[1] for line in lines if (found := _OWN_ERROR.match(line))]
+        return own[-1] if own else "\n".join(lines[-5:])
 
     def interrupt(self) -> None:
         """Requests the process to end, as Ctrl-C does; runs and servers on demand continue."""
