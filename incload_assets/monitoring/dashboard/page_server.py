@@ -9,7 +9,7 @@ from datetime import datetime
 from http import HTTPStatus
 from importlib.resources import files
 from itertools import pairwise
-from threading import Lock
+from threading import Lock, Thread
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
@@ -134,8 +134,13 @@ class PageServer:
         return host, port
 
     def serve_forever(self) -> None:
-        """Serves the pages until :meth:`shutdown`, or until Ctrl-C."""
+        """Serves the pages until :meth:`shutdown`, or until Ctrl-C; the first look begins before a page is asked for."""
+        Thread(target=self._begin, name="incload-first-look", daemon=True).start()
         self._server.run(sockets=[self._socket])
+
+    def _begin(self) -> None:
+        with suppress(Exception):  # the page that is asked for shows it
+            self.page("/")
 
     def shutdown(self) -> None:
         """Ends :meth:`serve_forever`."""

@@ -2,27 +2,30 @@
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import dagster as dg
 import pytest
 
 from incload_assets.declaration.window import window_of
 from incload_assets.history.loads_table import LoadsTable
+from incload_assets.monitoring.dashboard.evaluate import Reading
 from incload_assets.monitoring.dashboard.page_server import (
     EVERY_SECONDS,
     REMEMBERED,
     RUNBOOKS,
+    SAMPLES,
     Looks,
     PageServer,
     looks,
 )
-from incload_assets.monitoring.dashboard.view import View, look
+from incload_assets.monitoring.dashboard.view import GAUGES, View, look
 from incload_assets.monitoring.facts import Facts
+from incload_assets.monitoring.metrics import Sample
 from incload_assets.monitoring.prometheus.alerts import ALERTS
 from incload_assets.platform.errors import SourceUnavailable
 from incload_assets.platform.lake import Lake
@@ -149,6 +152,33 @@ def test_storage_is_looked_at_once_however_many_ask(world: MadeUp) -> None:
         clock[0] += EVERY_SECONDS
         shared.last()
     assert taken == [0, *range(1, REMEMBERED), *[REMEMBERED] * 21], "earlier looks are remembered, and not too many"
+
+
+def test_fewer_looks_are_remembered_of_many_tables() -> None:
+    clock, taken = [0.0], list[int]()
+    [name, *_] = GAUGES
+    many = [Sample(name, {"table": f"t{number}"}, 1.0) for number in range(SAMPLES // 4)]
+
+    def take(remembered: Mapping[datetime, Reading]) -> View:
+        taken.append(len(remembered))
+        return View(facts=Facts(at=NOW + timedelta(seconds=clock[0]), tables={}), now={name: many, "others": many * 9})
+
+    shared = Looks(take, lambda: clock[0])
+    for _ in range(7):
+        shared.last()
+        clock[0] += EVERY_SECONDS
+    assert taken == [0, 1, 2, 3, 4, 4, 4]
+
+
+def test_the_first_look_begins_before_a_page_is_asked_for() -> None:
+    began = Event()
+
+    def take(_: object) -> View:
+        began.set()
+        return View(facts=Facts(at=NOW, tables={}), now={})
+
+    with served(Looks(take), LoadsTable(Lake("nowhere"))):
+        assert began.wait(30)
 
 
 def test_looks_that_take_long_are_rarer() -> None:
