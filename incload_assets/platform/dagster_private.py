@@ -84,6 +84,12 @@ def sqlite_storages() -> tuple[ModuleType, list[ModuleType]]:
     return sql, [sqlite_event_log, sqlite_run_storage, sqlite_schedule_storage]
 
 
+def keep_connection(instance: DagsterInstance) -> None:
+    """Keeps a connection to a database of Dagster open, as its webserver does; else each question opens one."""
+    if not is_sqlite_event_log(instance.event_log_storage):
+        instance.optimize_for_webserver(statement_timeout=0, pool_recycle=3600, max_overflow=20)
+
+
 def check_tables() -> tuple[Any, Any]:
     """The tables of the results of checks, and of events, in Dagster's SQL storages."""
     from dagster._core.storage.event_log import schema  # as above

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import psycopg
@@ -17,6 +18,7 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.checks import RECORD_AGAIN, last_results, record_what_changed
 from incload_assets.declaration.window import now
 from incload_assets.history.expire_runs import expire_runs
+from incload_assets.platform.dagster_private import keep_connection
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.settings import Settings
 from incload_assets.progress.backup import back_up, is_sqlite
@@ -163,3 +165,23 @@ def test_repeated_results_and_old_runs_leave_a_database_as_they_leave_files(
             connection.execute("SELECT dagster_event_type FROM event_logs").fetchall()
             == [("ASSET_CHECK_EVALUATION",)] * 2
         )
+
+
+def test_a_command_opens_one_connection_to_each_storage_for_all_questions(
+    tmp_path: Path, postgres: PostgresServer
+) -> None:
+    postgres.database("kept")
+
+    def backends(instance: dg.DagsterInstance) -> set[int]:
+        storages: list[Any] = [instance.run_storage, instance.event_log_storage, instance.schedule_storage]
+        found = set()
+        for storage in storages * 3:
+            connect = getattr(storage, "index_connection", None) or storage.connect
+            with connect() as connection:
+                found.add(connection.exec_driver_sql("SELECT pg_backend_pid()").scalar())
+        return found
+
+    with dg.DagsterInstance.from_config(str(home_of(tmp_path, postgres, "kept"))) as instance:
+        assert len(backends(instance)) == 9
+        keep_connection(instance)
+        assert len(backends(instance)) == 3

@@ -45,6 +45,7 @@ def dashboard(
             if open_:
                 webbrowser.open(address)
             with suppress(KeyboardInterrupt):
+                server.begin()
                 server.serve_forever()
 
 

@@ -18,6 +18,7 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.cli.support.folder import enter_project
 from incload_assets.declaration.table import Table
 from incload_assets.monitoring.telemetry.emitters import collect_and_send
+from incload_assets.platform.dagster_private import keep_connection
 from incload_assets.platform.dagster_sqlite import tune_sqlite
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.lake import Lake
@@ -95,6 +96,7 @@ def open_project(*, verbose: bool = False) -> Iterator[Project]:
     declared = (table_of(asset) for asset in defs.get_repository_def().assets_defs_by_key.values())
     tables = {table.name: table for table in declared if table is not None}
     with dg.DagsterInstance.get() as instance:
+        keep_connection(instance)
         folder = Path(getattr(import_module(found.module), "__file__", None) or found.file).parent
         yield Project(defs, instance, tables, Settings(), verbose, folder)
 

@@ -134,13 +134,17 @@ class PageServer:
         return host, port
 
     def serve_forever(self) -> None:
-        """Serves the pages until :meth:`shutdown`, or until Ctrl-C; the first look begins before a page is asked for."""
-        Thread(target=self._begin, name="incload-first-look", daemon=True).start()
+        """Serves the pages until :meth:`shutdown`, or until Ctrl-C."""
         self._server.run(sockets=[self._socket])
 
-    def _begin(self) -> None:
-        with suppress(Exception):  # the page that is asked for shows it
-            self.page("/")
+    def begin(self) -> None:
+        """Begins the first look, before somebody asks for a page."""
+
+        def first() -> None:
+            with suppress(Exception):  # the page that is asked for shows it
+                self.page("/")
+
+        Thread(target=first, name="incload-first-look", daemon=True).start()
 
     def shutdown(self) -> None:
         """Ends :meth:`serve_forever`."""

@@ -18,7 +18,7 @@ from tests.benchmarks.rows.rebuild import rebuild
 from tests.benchmarks.rows.runs import backfill, run
 from tests.benchmarks.rows.small import growth, plain, warm
 from tests.benchmarks.rows.soak import soak
-from tests.benchmarks.rows.thousand import hours, rest, thousand
+from tests.benchmarks.rows.thousand import hours, in_postgres, rest, thousand
 from tests.benchmarks.rows.tuning import tuning, versions
 
 Row = Callable[[Bench], Iterator[Comparison]]
@@ -43,6 +43,7 @@ ROWS: dict[str, Row] = {
     "watched": watched,
     "thousand": thousand,
     "hours": hours,
+    "postgres": in_postgres,
     "rest": rest,
     "rebuild": rebuild,
     "state": state,

@@ -16,6 +16,8 @@ from incload_assets.cli.support.scaffold import make_project
 from incload_assets.platform.local_servers.files import free_port
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.pairs import Comparison
+from tests.servers.postgres import running_postgres
+from tests.support.history_in_postgres import move_history
 from tests.support.many_tables import ManyTables, many_tables
 from tests.support.project_copy import PROJECT
 
@@ -78,6 +80,20 @@ def _memory(
 ) -> Comparison:
     note = f"{large['memory'] / MB:,.0f} MB, of {few.partitions} partitions {small['memory'] / MB:,.0f} MB"
     return _kept(f"peak memory of {what} / 1 GB", large["memory"] / MEMORY, many, note)
+
+
+def in_postgres(bench: Bench) -> Iterator[Comparison]:
+    """The same with Dagster's history in PostgreSQL on this machine, beside the same history in SQLite."""
+    made = _made(bench, bench.sizes.tables)
+    before = {what: _told(made, what)["seconds"] for what in ASKED}
+    with running_postgres() as server:
+        move_history(made.home, server, "many")
+        for what, asked in ASKED.items():
+            told = _told(made, what)
+            note = f"{told['seconds']:.1f} s in PostgreSQL, {before[what]:.1f} s in SQLite"
+            yield _kept(f"{NAMED[what]} in PostgreSQL / {asked:.0f} s", told["seconds"] / asked, made, note)
+            note = f"{told['memory'] / MB:,.0f} MB"
+            yield _kept(f"peak memory of {NAMED[what]} in PostgreSQL / 1 GB", told["memory"] / MEMORY, made, note)
 
 
 def rest(bench: Bench) -> Iterator[Comparison]:

@@ -177,7 +177,8 @@ def test_the_first_look_begins_before_a_page_is_asked_for() -> None:
         began.set()
         return View(facts=Facts(at=NOW, tables={}), now={})
 
-    with served(Looks(take), LoadsTable(Lake("nowhere"))):
+    with served(Looks(take), LoadsTable(Lake("nowhere"))) as server:
+        server.begin()
         assert began.wait(30)
 
 
