@@ -87,10 +87,9 @@ def look() -> Told:
 
     with open_project() as project:
         [table] = project.tables.values()
-        one = Watched(table=table, partitions_per_run=1, checked=0.0)
 
         def looked() -> Look:
-            found = Look(wholly=True)
+            found, one = Look(wholly=True), Watched(table=table, partitions_per_run=1, checked=0.0)
             take(one, found, project.lake)
             assert found.state is not None, found.error
             decided(project.instance, table, found.state, found.at)
