@@ -71,7 +71,7 @@ def _parts(rows: pa.Table, instants: Sequence[datetime]) -> _Parts:
     """Sums of the loads that ended, by table, outcome and kind of error."""
     after_end = rows.filter((pc.field("outcome") == "loaded") & (pc.field("ended_at") > pc.field("window_end")))
     firsts = after_end.group_by(["table", "window"]).aggregate([("ended_at", "min")])
-    windows = rows.select(["table", "window"]).append_column("place", pa.array(range(len(rows))))  # others take memory
+    windows = rows.select(["table", "window"]).append_column("place", pa.array(range(len(rows)), pa.int64()))
     firsts = firsts.rename_columns(["table", "window", "loaded_at"])
     windows = windows.join(firsts, ["table", "window"]).sort_by("place")
     is_late = pc.and_(pc.equal(rows["outcome"], "loaded"), pc.greater(rows["ended_at"], windows["loaded_at"]))
