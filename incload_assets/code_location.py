@@ -24,8 +24,8 @@ from incload_assets.monitoring.channels import channels
 from incload_assets.monitoring.notify_sensor import notify_sensor
 from incload_assets.monitoring.telemetry.sensor import loads_sensor
 from incload_assets.platform.errors import DeclarationError, IncrementalLoadError
-from incload_assets.platform.garbage import unsearched
 from incload_assets.platform.lake import Lake
+from incload_assets.platform.memory import unsearched
 from incload_assets.platform.settings import Settings
 from incload_assets.platform.spark.resource import SparkResource
 from incload_assets.quarantine.decision_jobs import accept_job, discard_job

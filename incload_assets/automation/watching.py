@@ -49,6 +49,7 @@ from incload_assets.progress.observed import (
 )
 from incload_assets.progress.pause import Pause, pauses_in_force
 from incload_assets.progress.progress import SourceState, WindowProgress
+from incload_assets.progress.recorded import Recorded
 from incload_assets.progress.status import Overview, status_from
 
 AT_ONCE = 16
@@ -251,12 +252,18 @@ class _Tick:
 
     def _decide(self, one: Watched, state: SourceState, seen: Seen) -> None:
         table = one.table
-        progress, planned = decided(self.instance, table, state, seen.at)
+        recorded = Recorded(self.instance, [table])
+        progress, planned = decided(self.instance, table, state, seen.at, recorded)
+        last = recorded.last_materialization(table)
+        if planned.asks and last is not None and last.timestamp >= seen.at.timestamp():
+            self._look_wholly(one)  # a load has ended since: its window may look like one that has changed
+            return
         if state.passed and any(is_new(window, seen.at) for window in progress[state.passed :]):
             one.pace = Pace()  # older windows may wait, too, and are requested together with it
             self._look_wholly(one)
             return
-        late, row = lateness_of(self.instance, table, progress, seen.at), self._row(table, state, progress, seen.at)
+        late = lateness_of(self.instance, table, progress, seen.at)
+        row = self._row(table, state, progress, seen.at, recorded)
         found = observation(table, progress, late, row, planned.stopped, one.observed, seen.at, self.location)
         if one.observed is None or not found.says_the_same(one.observed):
             keep_observed(self.instance, table, found)
@@ -279,14 +286,19 @@ class _Tick:
             one.quiet = replace(seen, until=one.until)
 
     def _row(
-        self, table: Table, state: SourceState, progress: Sequence[WindowProgress], at: datetime
+        self,
+        table: Table,
+        state: SourceState,
+        progress: Sequence[WindowProgress],
+        at: datetime,
+        recorded: Recorded,
     ) -> Overview | str:
         """The row of a table among others, or why it cannot be read: its source's news are loaded nevertheless."""
         lake = self.lake.followed()
         try:
             with of_table(table, lake):
                 expect_readable(table, lake)
-                return status_from(self.instance, table, lake, state, progress, at).overview
+                return status_from(self.instance, table, lake, state, progress, at, recorded).overview
         except IncrementalLoadError as error:
             return str(error)
 

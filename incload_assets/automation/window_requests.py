@@ -15,6 +15,7 @@ from incload_assets.load.range_fences import WINDOWS_AT_ONCE
 from incload_assets.platform.dagster_private import RUN_KEY_TAG
 from incload_assets.platform.lake import Lake
 from incload_assets.progress.progress import SourceState, WindowProgress, progress_from, source_state
+from incload_assets.progress.recorded import Recorded
 from incload_assets.progress.request import Request, request_of
 from incload_assets.progress.run_tags import CHECKED_BY_LOAD, PRIORITY_TAG
 
@@ -27,10 +28,10 @@ def look(
 
 
 def decided(
-    instance: dg.DagsterInstance, table: Table, state: SourceState, at: datetime
+    instance: dg.DagsterInstance, table: Table, state: SourceState, at: datetime, recorded: Recorded | None = None
 ) -> tuple[list[WindowProgress], Decision]:
     """The progress by a state of the source at an instant, and the decision about pending windows."""
-    progress = with_repairs(instance, table, progress_from(instance, table, state))
+    progress = with_repairs(instance, table, progress_from(instance, table, state, recorded))
     attempts = last_attempts(instance, table, pending) if (pending := [w for w in progress if is_pending(w)]) else {}
 
     def attempt_at(window: WindowProgress) -> Attempt | None:

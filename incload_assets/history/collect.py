@@ -85,7 +85,7 @@ class _Collector:
         """The loads that the table lacks, oldest first."""
         seen = loads.columns(["table", "window", "instance", "event", "run_id", "outcome", "ended_at"])
         names = {key: table.name for key, table in self.tables.items()}
-        own = pc.field("table").isin([*names.values()]) & (pc.field("instance") == self.identity)
+        own = pc.field("table").isin(pa.array([*names.values()], pa.string())) & (pc.field("instance") == self.identity)
         here = seen.filter(own)
         since = pc.max(here["ended_at"]).as_py()
         found = [*self._loaded(after=pc.max(here["event"]).as_py() or 0), *self._failed(since)]

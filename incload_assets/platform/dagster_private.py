@@ -1,6 +1,6 @@
 """Names of Dagster that have no public one, in one place. What imports slowly is imported where it is used."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -28,6 +28,7 @@ from dagster._core.launcher import CheckRunHealthResult as CheckRunHealthResult
 from dagster._core.launcher import DefaultRunLauncher as DefaultRunLauncher
 from dagster._core.launcher import LaunchRunContext as LaunchRunContext
 from dagster._core.launcher import WorkerStatus as WorkerStatus
+from dagster._core.loader import LoadingContext as LoadingContext
 from dagster._core.remote_origin import GrpcServerCodeLocationOrigin as GrpcServerCodeLocationOrigin
 from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin as ManagedGrpcPythonEnvCodeLocationOrigin
 from dagster._core.scheduler.instigation import InstigatorState as InstigatorState
@@ -65,6 +66,15 @@ def time_windows_of(partitions_def: TimeWindowPartitionsDefinition) -> Iterator[
     timezone, fmt, cron = partitions_def.timezone, partitions_def.fmt, partitions_def.cron_schedule
     for window in partitions_def._iterate_time_windows(partitions_def.start_timestamp):
         yield dst_safe_strftime(window.start, timezone, fmt, cron), window
+
+
+def asset_records(context: LoadingContext, keys: Iterable[AssetKey]) -> dict[AssetKey, Any]:
+    """The records of assets, asked for with one question; the context keeps them for others that are given it."""
+    from dagster._core.storage.event_log.base import AssetRecord  # SQLAlchemy, which only storage needs
+
+    chosen = list(keys)
+    found = zip(chosen, AssetRecord.blocking_get_many(context, chosen), strict=True)
+    return {key: record for key, record in found if record is not None}
 
 
 def execute_run(serialized_args: str) -> None:

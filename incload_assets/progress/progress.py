@@ -21,6 +21,7 @@ from incload_assets.platform.dagster_private import (
 )
 from incload_assets.platform.lake import Lake
 from incload_assets.progress.checkpoint import fingerprints_of
+from incload_assets.progress.recorded import Recorded
 from incload_assets.progress.run_tags import FAILURE_TAG, own_tag
 
 Status = Literal["loaded", "missing", "failed", "drifted", "in_progress", "waiting", "held"]
@@ -140,10 +141,12 @@ def progress_of(
     return progress_from(instance, table, source_state(table, lake, now, newest))
 
 
-def progress_from(instance: dg.DagsterInstance, table: Table, state: SourceState) -> list[WindowProgress]:
+def progress_from(
+    instance: dg.DagsterInstance, table: Table, state: SourceState, recorded: Recorded | None = None
+) -> list[WindowProgress]:
     """The progress of every window, oldest first, for a given state of the source; see :func:`progress_of`."""
     keys = [window.key for window in state.windows]
-    statuses = _statuses(instance, table, state.windows)
+    statuses = _statuses(instance, table, state.windows, recorded)
     checkpoints = fingerprints_of(instance, table.key)
     failures = _failures(instance, table, [k for k in keys if statuses.get(k) is AssetPartitionStatus.FAILED])
     progress = []
@@ -171,14 +174,14 @@ def progress_from(instance: dg.DagsterInstance, table: Table, state: SourceState
 
 
 def _statuses(
-    instance: dg.DagsterInstance, table: Table, windows: Sequence[Window]
+    instance: dg.DagsterInstance, table: Table, windows: Sequence[Window], recorded: Recorded | None
 ) -> Mapping[str, AssetPartitionStatus]:
     """The status of each partition in Dagster, as its ``get_status_by_partition`` gives them, which asks for each key.
 
     It goes through all stretches of partitions for each key three times, which thousands of partitions feel; and a
     stretch computes its keys from the calendar, though the table's windows, oldest first, are known.
     """
-    known = get_and_update_asset_status_cache_value(instance, table.key, table.partitions_def)
+    known = get_and_update_asset_status_cache_value(instance, table.key, table.partitions_def, loading_context=recorded)
     if known is None:
         return {}
     found: dict[str, AssetPartitionStatus] = {}

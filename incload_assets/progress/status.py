@@ -16,6 +16,7 @@ from incload_assets.platform.wording import several
 from incload_assets.progress.lateness import lateness_of
 from incload_assets.progress.pause import pauses
 from incload_assets.progress.progress import STATUSES, SourceState, WindowProgress, progress_from, source_state
+from incload_assets.progress.recorded import Recorded
 from incload_assets.progress.undone import undone_windows, with_undone
 
 
@@ -109,11 +110,18 @@ class TableStatus:
         )
 
 
-def table_status(instance: dg.DagsterInstance, table: Table, lake: Lake, at: datetime | None = None) -> TableStatus:
+def table_status(
+    instance: dg.DagsterInstance,
+    table: Table,
+    lake: Lake,
+    at: datetime | None = None,
+    recorded: Recorded | None = None,
+) -> TableStatus:
     """The status of a table at an instant (aware; default now), from one read of source, Dagster and Delta log each."""
     moment = at or windows.now()
     state = source_state(table, lake, moment)
-    return status_from(instance, table, lake, state, progress_from(instance, table, state), moment)
+    known = recorded or Recorded(instance, [table])
+    return status_from(instance, table, lake, state, progress_from(instance, table, state, known), moment, known)
 
 
 def status_from(
@@ -123,14 +131,15 @@ def status_from(
     state: SourceState,
     progress: Sequence[WindowProgress],
     moment: datetime,
+    recorded: Recorded,
 ) -> TableStatus:
     """The status of a table at an instant, from the progress that was found then; see :func:`table_status`."""
     forgotten = [w.key for w in progress if w.is_forgotten]
-    lost = undone_windows(instance, table, lake, progress, moment).windows
+    lost = undone_windows(instance, table, lake, progress, moment, recorded=recorded).windows
     progress = with_undone(progress, lost)
     late = lateness_of(instance, table, progress, moment)
     delta = lake.delta(lake.table_uri(table.key.path))
-    pause = pauses(lake, moment).get(table.name)
+    pause, last = pauses(lake, moment).get(table.name), recorded.last_materialization(table)
     keys = {status: [w.key for w in progress if w.status == status] for status in STATUSES}
     return TableStatus(
         table=table.name,
@@ -140,7 +149,7 @@ def status_from(
         holds={w.key: str(w.record.hold) for w in progress if w.status == "held" and w.record is not None},
         causes={w.key: w.failure for w in progress if w.failure is not None},
         freshness=None if late.verdict in ("undeclared", "not due") else late.overdue.total_seconds(),
-        last_materialized=_last_materialized(instance, table),
+        last_materialized=None if last is None else datetime.fromtimestamp(last.timestamp, UTC),
         rows=None if delta is None else rows_of(delta),
         version=None if delta is None else delta.version(),
         left_out=list(state.left_out),
@@ -178,8 +187,3 @@ def rows_of(delta: DeltaTable) -> int | None:
     """The number of rows of a Delta table by its log; None if a file was written without statistics."""
     counts = delta.get_add_actions(flatten=True).column("num_records").to_pylist()
     return None if None in counts else sum(counts)
-
-
-def _last_materialized(instance: dg.DagsterInstance, table: Table) -> datetime | None:
-    event = instance.get_latest_materialization_event(table.key)
-    return None if event is None else datetime.fromtimestamp(event.timestamp, UTC)

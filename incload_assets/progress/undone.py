@@ -18,9 +18,10 @@ from deltalake import DeltaTable
 from incload_assets.declaration.table import Table
 from incload_assets.platform.lake import Lake
 from incload_assets.progress.progress import WindowProgress
-from incload_assets.progress.verdicts import Verdict, finding_in, last_verdict
+from incload_assets.progress.recorded import ROLLBACK, Recorded
+from incload_assets.progress.verdicts import Verdict, finding_in
 
-CHECK = "rollback"
+CHECK = ROLLBACK
 SEEN = "seen"
 """Metadata of that check: the table's id, the last version read with its commit's timestamp, and the rollbacks."""
 
@@ -81,10 +82,13 @@ def undone_windows(
     progress: Sequence[WindowProgress],
     now: datetime,
     last: Verdict | None = None,
+    recorded: Recorded | None = None,
 ) -> Undone:
     """The windows whose last load is undone, by the last result of the check if it is known; needs no Spark."""
     # both are read before the table, so that concurrent loads and checks do not look newer than it
-    before, newest = _seen(instance, table, last), next(iter(_page(instance, table, limit=1)[0]), None)
+    known = recorded or Recorded(instance, [table])
+    before, record = _seen(last or known.rollback(table)), known.last_materialization(table)
+    newest = None if record is None else _load_of(record)
     delta = lake.delta(lake.table_uri(table.key.path))
     # a later load that failed has left the table unchanged
     loaded = [w.key for w in progress if w.is_loaded and w.status in ("loaded", "held", "failed")]
@@ -172,8 +176,8 @@ def _restored(delta: DeltaTable, commit: dict[str, Any]) -> int:
     return max(earlier, default=-1)
 
 
-def _seen(instance: dg.DagsterInstance, table: Table, last: Verdict | None) -> dict[str, Any] | None:
-    finding = finding_in(last or last_verdict(instance, dg.AssetCheckKey(table.key, CHECK)), SEEN)
+def _seen(last: Verdict | None) -> dict[str, Any] | None:
+    finding = finding_in(last, SEEN)
     return finding[1] if finding else None
 
 
@@ -206,13 +210,15 @@ def _page(
     instance: dg.DagsterInstance, table: Table, limit: int, cursor: str | None = None
 ) -> tuple[list[_Load], str, bool]:
     page = instance.fetch_materializations(table.key, limit=limit, cursor=cursor)
-    loads = []
-    for record in page.records:
-        found = record.asset_materialization
-        version = found.metadata.get("delta_version") if found else None
-        if record.partition_key is not None and version is not None and isinstance(version.value, int):
-            loads.append(_Load(record.partition_key, version.value, record.storage_id))
-    return loads, page.cursor, page.has_more
+    return [*filter(None, map(_load_of, page.records))], page.cursor, page.has_more
+
+
+def _load_of(record: dg.EventLogRecord) -> _Load | None:
+    found = record.asset_materialization
+    version = found.metadata.get("delta_version") if found else None
+    if record.partition_key is None or version is None or not isinstance(version.value, int):
+        return None
+    return _Load(record.partition_key, version.value, record.storage_id)
 
 
 def _since_it_was_made(instance: dg.DagsterInstance, table: Table, delta: DeltaTable) -> tuple[set[str], str] | None:

@@ -22,6 +22,7 @@ from incload_assets.progress.audit import chain_of
 from incload_assets.progress.lake_identity import mistaken
 from incload_assets.progress.process import gone
 from incload_assets.progress.progress import SourceState, WindowProgress, progress_from, windows_to_look_at
+from incload_assets.progress.recorded import Recorded, in_groups
 from incload_assets.progress.request import Request
 from incload_assets.progress.run_tags import PROCESS_TAG, own_tag
 from incload_assets.progress.status import forgotten_loads
@@ -51,9 +52,12 @@ _FORMER = "give the table its former partitions, or declare them as former_parti
 def examine(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, at: datetime) -> list[Disagreement]:
     """The disagreements about the lake and about tables; a table that cannot be read is one of them."""
     chosen, of_tables, faults = list(tables), dict[str, list[Disagreement]](), Faults(lake)
+    recorded, alive = in_groups(instance, chosen), _alive(instance)
 
     def look(table: Table) -> None:
-        of_tables[table.name] = examine_table(instance, table, lake.followed(), at)
+        found = examine_table(instance, table, lake.followed(), at, recorded(table), alive)
+        # a load that ended meanwhile is in the log, and not in the records that were asked for with those of others
+        of_tables[table.name] = found and examine_table(instance, table, lake.followed(), at)
 
     faults.in_threads(chosen, look)
     found = examine_lake(lake, instance)
@@ -83,8 +87,17 @@ def examine_lake(lake: Lake, instance: dg.DagsterInstance) -> list[Disagreement]
     return found
 
 
-def examine_table(instance: dg.DagsterInstance, table: Table, lake: Lake, at: datetime) -> list[Disagreement]:
+def examine_table(
+    instance: dg.DagsterInstance,
+    table: Table,
+    lake: Lake,
+    at: datetime,
+    recorded: Recorded | None = None,
+    alive: Iterable[dg.DagsterRun] | None = None,
+) -> list[Disagreement]:
     """The disagreements about a table, from one read of Dagster, of the log and of the table's Delta log.
+
+    ``alive`` are the runs that Dagster has as running; None: it is asked.
 
     Raises:
         LakeUnreadable: The table or its log cannot be read.
@@ -94,9 +107,11 @@ def examine_table(instance: dg.DagsterInstance, table: Table, lake: Lake, at: da
     for uri in (lake.log_uri(table.key.path), lake.table_uri(table.key.path)):
         lake.expect_readable(uri)
     records = ChangeLog(table, lake).records()
-    progress = progress_from(instance, table, SourceState(windows_to_look_at(table, at), {}, dict(records)))
+    recorded = recorded or Recorded(instance, [table])
+    state = SourceState(windows_to_look_at(table, at), {}, dict(records))
+    progress = progress_from(instance, table, state, recorded)
     causes: dict[tuple[str, str], list[str]] = defaultdict(list)
-    found_undone = undone_windows(instance, table, lake, progress, at).windows
+    found_undone = undone_windows(instance, table, lake, progress, at, recorded=recorded).windows
     undone = {key: f"lost them: {why}" for key, why in found_undone.items()}
     delta = lake.delta(lake.table_uri(table.key.path))
     landed = {window.window: window.record for window in progress if window.record is not None}
@@ -112,7 +127,7 @@ def examine_table(instance: dg.DagsterInstance, table: Table, lake: Lake, at: da
         Disagreement(table=table.name, partitions=keys, what=what, remedy=remedy.format(table=table.name))
         for (what, remedy), keys in causes.items()
     ]
-    return [*found, *_dead_runs(instance, table)]
+    return [*found, *_dead_runs(table, _alive(instance) if alive is None else alive)]
 
 
 def in_one(found: Sequence[Disagreement]) -> list[Disagreement]:
@@ -158,10 +173,14 @@ def _landed_since(instance: dg.DagsterInstance, table: Table, key: str, record: 
     return not last or record.landed_at.timestamp() > last[0].timestamp
 
 
-def _dead_runs(instance: dg.DagsterInstance, table: Table) -> list[Disagreement]:
-    """Runs of the table that Dagster has as running, and whose process on this machine is gone."""
+def _alive(instance: dg.DagsterInstance) -> list[dg.DagsterRun]:
     statuses = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
-    runs = instance.get_runs(dg.RunsFilter(statuses=statuses, tags=Request(table=table.name).as_tags()))
+    return [*instance.get_runs(dg.RunsFilter(statuses=statuses))]
+
+
+def _dead_runs(table: Table, alive: Iterable[dg.DagsterRun]) -> list[Disagreement]:
+    """Runs of the table that Dagster has as running, and whose process on this machine is gone."""
+    runs = [run for run in alive if Request.from_tags(run.tags).table == table.name]
     return [
         Disagreement(
             table=table.name,

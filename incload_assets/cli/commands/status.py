@@ -20,12 +20,13 @@ from incload_assets.declaration.window import now
 from incload_assets.load.faults import Faults, expect_readable, unreadable_of_lake
 from incload_assets.monitoring.advice import advice_for
 from incload_assets.platform.dagster_sqlite import tune_sqlite
-from incload_assets.platform.garbage import unsearched
 from incload_assets.platform.lake import Lake
+from incload_assets.platform.memory import unsearched
 from incload_assets.platform.settings import Settings
 from incload_assets.platform.wording import ago, largest, some
 from incload_assets.progress.observed import SENSOR
 from incload_assets.progress.pause import pauses
+from incload_assets.progress.recorded import in_groups
 from incload_assets.progress.silence import silence_of, silences
 from incload_assets.progress.status import Overview, TableStatus, forgotten_loads, table_status
 
@@ -87,11 +88,11 @@ def _sight() -> Sight | None:
 def _looked_at(project: Project, tables: Sequence[Table]) -> tuple[list[TableStatus], list[Overview]]:
     """The statuses of tables that can be looked at, and the rows of all."""
     known: dict[str, TableStatus] = {}
-    faults = Faults(project.lake)
+    faults, recorded = Faults(project.lake), in_groups(project.instance, tables)
 
     def look(one: Table) -> None:
         followed = project.lake.followed()  # each Delta log is read once
-        known[one.name] = table_status(project.instance, one, followed)
+        known[one.name] = table_status(project.instance, one, followed, recorded=recorded(one))
         expect_readable(one, followed)
 
     with screen.under_way(), unsearched():

@@ -37,8 +37,8 @@ from incload_assets.monitoring.panels import DASHBOARDS
 from incload_assets.monitoring.telemetry.emitters import collect_and_send
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.failures import masked
-from incload_assets.platform.garbage import unsearched
 from incload_assets.platform.lake import Lake
+from incload_assets.platform.memory import unsearched
 from incload_assets.protection.row_key import needed_columns
 
 PORT = 3070

@@ -22,8 +22,8 @@ from incload_assets.declaration.window import now
 from incload_assets.monitoring.facts import Facts, gather
 from incload_assets.monitoring.metrics import ALL_SILENCED, HEARTBEAT, LAKE_READABLE, METRICS, OBSERVED, samples
 from incload_assets.monitoring.telemetry.emitters import collect_and_send
-from incload_assets.platform.garbage import unsearched
 from incload_assets.platform.lake import Lake
+from incload_assets.platform.memory import unsearched
 
 UP = "incload_up"
 GATHERING = "incload_gathering_seconds"
