@@ -32,3 +32,4 @@ def give_back() -> None:
     """Has pyarrow give memory back to the system, which its default keeps: the rows of all loads take half a GB."""
     with suppress(NotImplementedError):  # not every build of pyarrow has this allocator
         pa.set_memory_pool(pa.jemalloc_memory_pool())
+        pa.jemalloc_set_decay_ms(0)
