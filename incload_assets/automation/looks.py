@@ -12,9 +12,11 @@ from incload_assets.change_log.log import ChangeLog
 from incload_assets.declaration.source import DetectRequest, Position, Watch
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window, now
+from incload_assets.load.faults import expect_readable, of_table
+from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.object_store import is_s3
-from incload_assets.progress.observed import Observed
+from incload_assets.progress.observed import RECENT, Observed
 from incload_assets.progress.pause import Pause
 from incload_assets.progress.progress import SourceState, WindowProgress, source_state, windows_to_look_at
 
@@ -47,13 +49,18 @@ class Seen:
 
 @dataclass
 class Look:
-    """A look that is under way, or its outcome: a state, an error, or whether there is news."""
+    """A look that is under way, or its outcome: a state, an error, or whether there is news.
+
+    ``lake`` has the tables open that it read; ``unreadable`` says why the table or its log cannot be read.
+    """
 
     wholly: bool
     began: float = field(default_factory=time.monotonic)
     at: datetime = field(default_factory=lambda: now())
     state: SourceState | None = None
     seen: Seen | None = None
+    lake: Lake | None = None
+    unreadable: str = ""
     error: Exception | None = None
     has_news: bool = False
     has_ended: bool = False
@@ -94,6 +101,10 @@ class Watched:
         """True if it waits for a look for too long, or had none yet."""
         return self.ended is None or at - self.ended > self.table.interval + BEHIND
 
+    def may_have_changed(self, at: datetime) -> bool:
+        """True if something has happened that no look has seen, or there was no look for a while."""
+        return self.news or self.ended is None or at - self.ended > RECENT
+
     @property
     def needs_a_line(self) -> bool:
         """True if a person wants to know of it: it is paused, cannot be looked at, or windows wait for a person."""
@@ -123,7 +134,13 @@ def _look(one: Watched, look: Look, lake: Lake) -> None:
     newest = None if one.pace.is_due() else NEWEST
     folders = _log_times(table, lake)
     watch = table.source.watch(table.name, windows_to_look_at(table, look.at)) if newest is None else None
+    look.lake = lake = lake.followed()
     state = source_state(table, lake, look.at, newest)
+    try:
+        with of_table(table, lake):
+            expect_readable(table, lake)
+    except IncrementalLoadError as error:
+        look.unreadable = str(error)
     if newest is None:
         for pace in (one.pace, one.closely):
             pace.took(time.monotonic() - began)

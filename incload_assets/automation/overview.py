@@ -2,17 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import dagster as dg
 
 from incload_assets.automation.news import News
 from incload_assets.platform.dagster_private import InstigatorType
-from incload_assets.progress.observed import SENSOR, observed_by_name, pass_in, watched_tables
+from incload_assets.progress.observed import RECENT, SENSOR, observed_by_name, pass_in, watched_tables
 from incload_assets.progress.status import Overview
-
-RECENT = timedelta(minutes=2)
-"""How long a look of the sensor counts as one of now."""
 
 
 @dataclass(frozen=True)
@@ -21,8 +18,9 @@ class Sight:
 
     Args:
         at: When it last looked, aware.
-        rows: The rows of the tables of which it knows all that has happened, by name.
-        others: The names of the others: Dagster has recorded something about them since, or they wait for a look.
+        rows: The rows of the tables about which it knows all that has happened.
+        others: The names of the others: Dagster has recorded something about them since, or the last look at them was
+            more than :data:`~incload_assets.progress.observed.RECENT` ago.
     """
 
     at: datetime
@@ -48,6 +46,8 @@ def sight_of(instance: dg.DagsterInstance, folder: str, at: datetime) -> Sight |
     if news is None:
         return None
     looked, since = datetime.fromisoformat(last.at), {key.to_user_string() for key in news}
-    known = observed_by_name(instance, names)
-    others = [name for name in names if name in since or name in last.behind or name in last.news or name not in known]
-    return Sight(looked, [known[name].overview(name, looked) for name in names if name not in others], others)
+    assets = {key.to_user_string() for key in instance.all_asset_keys()}
+    known, unsure = observed_by_name(instance, names), {*since, *last.behind, *last.unsure}
+    unsure |= {name for name, seen in known.items() if seen.last_load and name not in assets}  # they were wiped
+    rows = [known[name].overview(name, looked) for name in names if name in known and name not in unsure]
+    return Sight(looked, rows, [name for name in names if name not in known or name in unsure])

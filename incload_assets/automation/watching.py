@@ -23,7 +23,7 @@ import dagster as dg
 from incload_assets.automation.looks import Look, Seen, Watched, next_instant, take
 from incload_assets.automation.news import News
 from incload_assets.automation.pace import Pace
-from incload_assets.automation.window_requests import decided, is_new, run_requests, summary
+from incload_assets.automation.window_requests import asks_not_loaded_since, decided, is_new, run_requests, summary
 from incload_assets.automation.workers import Workers
 from incload_assets.checks import freshness, gaps
 from incload_assets.checks.observation import Observation, unanswered
@@ -31,7 +31,7 @@ from incload_assets.checks.recording import last_results, record_what_changed
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.load.error_translation import translated, unforeseen
-from incload_assets.load.faults import expect_readable, of_table
+from incload_assets.load.faults import of_table
 from incload_assets.platform.errors import IncrementalLoadError, LakeUnreadable, SourceUnavailable
 from incload_assets.platform.lake import BACK, Lake
 from incload_assets.platform.wording import several, some, spoken
@@ -42,6 +42,7 @@ from incload_assets.progress.observed import (
     SENSOR,
     Observed,
     Pass,
+    folder_of,
     keep_observed,
     keep_watched,
     observation,
@@ -181,7 +182,7 @@ class _Tick:
 
     def run(self) -> dg.SensorResult | dg.SkipReason:
         if not self.watching.is_known:
-            keep_watched(self.instance, self.location, self.watching.tables, str(Path.cwd()))
+            keep_watched(self.instance, self.location, self.watching.tables, folder_of(Path.cwd()))
             self.watching.is_known = True
         news = self.watching.news.since_last_time(self.instance, self.at)
         self.paused = {pause.table: pause for pause in pauses_in_force(self.lake, self.at)}
@@ -204,8 +205,8 @@ class _Tick:
             elif not (self.whole or self.cheap or any(self.watching.young(PATIENCE, wholly=w) for w in (True, False))):
                 break
         watching, marks = self.watching, self.watching.news.marks
-        news_of = [name for name, one in watching.tables.items() if one.news]
-        self.context.update_cursor(Pass(self.at.isoformat(), watching.behind(now()), news_of, marks).as_text())
+        unsure = [name for name, one in watching.tables.items() if one.may_have_changed(now())]
+        self.context.update_cursor(Pass(self.at.isoformat(), watching.behind(now()), unsure, marks).as_text())
         if self.requests:
             return dg.SensorResult(run_requests=self.requests)
         return dg.SkipReason(self._summary())
@@ -244,26 +245,25 @@ class _Tick:
         error, one.ended, before = look.error, now(), one.ended
         try:
             if look.state is not None and look.seen is not None:
-                self._decide(one, look.state, look.seen)
+                self._decide(one, look, look.state, look.seen)
         except Exception as raised:
             error = raised
         if error is not None:
             self._fail(one, error, before)
 
-    def _decide(self, one: Watched, state: SourceState, seen: Seen) -> None:
+    def _decide(self, one: Watched, look: Look, state: SourceState, seen: Seen) -> None:
         table = one.table
         recorded = Recorded(self.instance, [table])
         progress, planned = decided(self.instance, table, state, seen.at, recorded)
         last = recorded.last_materialization(table)
         if planned.asks and last is not None and last.timestamp >= seen.at.timestamp():
-            self._look_wholly(one)  # a load has ended since: its window may look like one that has changed
-            return
+            planned = replace(planned, asks=asks_not_loaded_since(self.instance, table, planned.asks, seen.at))
         if state.passed and any(is_new(window, seen.at) for window in progress[state.passed :]):
             one.pace = Pace()  # older windows may wait, too, and are requested together with it
             self._look_wholly(one)
             return
         late = lateness_of(self.instance, table, progress, seen.at)
-        row = self._row(table, state, progress, seen.at, recorded)
+        row = self._row(one, look, state, progress, recorded)
         found = observation(table, progress, late, row, planned.stopped, one.observed, seen.at, self.location)
         if one.observed is None or not found.says_the_same(one.observed):
             keep_observed(self.instance, table, found)
@@ -286,19 +286,15 @@ class _Tick:
             one.quiet = replace(seen, until=one.until)
 
     def _row(
-        self,
-        table: Table,
-        state: SourceState,
-        progress: Sequence[WindowProgress],
-        at: datetime,
-        recorded: Recorded,
+        self, one: Watched, look: Look, state: SourceState, progress: Sequence[WindowProgress], recorded: Recorded
     ) -> Overview | str:
         """The row of a table among others, or why it cannot be read: its source's news are loaded nevertheless."""
-        lake = self.lake.followed()
+        if look.unreadable:
+            return look.unreadable
+        assert look.lake is not None
         try:
-            with of_table(table, lake):
-                expect_readable(table, lake)
-                return status_from(self.instance, table, lake, state, progress, at, recorded).overview
+            with of_table(one.table, look.lake):
+                return status_from(self.instance, one.table, look.lake, state, progress, look.at, recorded).overview
         except IncrementalLoadError as error:
             return str(error)
 

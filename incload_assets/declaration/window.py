@@ -1,7 +1,7 @@
 """The half-open time window of a partition, in UTC."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
@@ -65,20 +65,29 @@ def first_window(partitions_def: dg.TimeWindowPartitionsDefinition, table_name: 
 def windows_at(partitions_def: dg.TimeWindowPartitionsDefinition, at: datetime) -> Sequence[Window]:
     """The windows that a definition has at an instant, oldest first.
 
-    They are computed once for as long as no window is added, and tables with equal definitions share them: twenty
-    thousand take a tenth of a second.
+    They are computed once for as long as no window is added, and definitions that differ in their start and end alone
+    share them: twenty thousand take a tenth of a second.
     """
     with dg.partition_loading_context(at):
         bounds = partitions_def.get_last_partition_window()
     if bounds is None:
         return ()
-    last = bounds.start.astimezone(UTC)
+    first, last = partitions_def.start.astimezone(UTC), bounds.start.astimezone(UTC)
+    calendar = (
+        partitions_def.cron_schedule, partitions_def.timezone, partitions_def.fmt, *(partitions_def.exclusions or ()),
+    )  # fmt: skip
     with _keeping:
-        windows = _kept.get(partitions_def, ())
-    if not windows or windows[-1].start < last:
-        windows = _windows_until(partitions_def, last)
-        _keep(partitions_def, windows)
-    return windows[: bisect_left(windows, last, key=lambda window: window.start) + 1]
+        origin, windows = _kept.get(calendar, (partitions_def, ()))
+    if not windows or first < origin.start.astimezone(UTC) or windows[-1].start < last:
+        origin = min(origin, partitions_def, key=lambda definition: definition.start.timestamp())
+        windows = _windows_until(origin, max(last, windows[-1].start) if windows else last)
+        _keep(calendar, origin, windows)
+    begin = bisect_left(windows, first, key=_start)
+    return windows[begin : bisect_left(windows, last, key=_start) + 1]
+
+
+def _start(window: Window) -> datetime:
+    return window.start
 
 
 def _windows_until(partitions_def: dg.TimeWindowPartitionsDefinition, last: datetime) -> tuple[Window, ...]:
@@ -90,16 +99,17 @@ def _windows_until(partitions_def: dg.TimeWindowPartitionsDefinition, last: date
     return tuple(found)
 
 
-_kept: dict[dg.TimeWindowPartitionsDefinition, tuple[Window, ...]] = {}
+_kept: dict[Hashable, tuple[dg.TimeWindowPartitionsDefinition, tuple[Window, ...]]] = {}
+"""The windows of each calendar, since the start of a definition."""
 _keeping = Lock()
 
 
-def _keep(partitions_def: dg.TimeWindowPartitionsDefinition, windows: tuple[Window, ...]) -> None:
+def _keep(calendar: Hashable, origin: dg.TimeWindowPartitionsDefinition, windows: tuple[Window, ...]) -> None:
     with _keeping:
-        _kept.pop(partitions_def, None)
-        while _kept and sum(map(len, _kept.values())) + len(windows) > KEPT:
+        _kept.pop(calendar, None)
+        while _kept and sum(len(kept) for _, kept in _kept.values()) + len(windows) > KEPT:
             del _kept[next(iter(_kept))]  # the one that was computed first
-        _kept[partitions_def] = windows
+        _kept[calendar] = origin, windows
 
 
 def known_windows(partitions_def: dg.TimeWindowPartitionsDefinition, keys: Iterable[str]) -> list[Window]:

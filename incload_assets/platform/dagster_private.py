@@ -86,7 +86,9 @@ def execute_run(serialized_args: str) -> None:
 
 def sqlite_storages() -> tuple[ModuleType, list[ModuleType]]:
     """The module with the statements of Dagster's SQL storages, and its three modules for SQLite."""
-    from dagster._core.storage import sql  # SQLAlchemy and Alembic: half a second, spared on PostgreSQL
+    from dagster._core.storage import (
+        sql,  # SQLAlchemy and Alembic: half a second, which only processes with an instance need
+    )
     from dagster._core.storage.event_log.sqlite import sqlite_event_log  # as above
     from dagster._core.storage.runs.sqlite import sqlite_run_storage  # as above
     from dagster._core.storage.schedules.sqlite import sqlite_schedule_storage  # as above

@@ -14,12 +14,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from incload_assets.platform.dagster_private import sqlite_storages
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
 
 PAGE = 1024
 ENGINES, STATEMENTS = 32, 50
@@ -38,10 +35,10 @@ def tune_sqlite() -> None:
         vars(storage)["create_engine"] = _engines(vars(storage)["create_engine"])
 
 
-def _engines(create_engine: Callable[..., "Engine"]) -> Callable[..., "Engine"]:
-    made, lock = OrderedDict[str, "Engine"](), Lock()
+def _engines(create_engine: Callable[..., Any]) -> Callable[..., Any]:
+    made, lock = OrderedDict[str, Any](), Lock()
 
-    def engine(url: str, **options: Any) -> "Engine":
+    def engine(url: str, **options: Any) -> Any:
         with lock:
             made[url] = found = made.pop(url, None) or create_engine(url, query_cache_size=STATEMENTS, **options)
             if len(made) > ENGINES:

@@ -21,9 +21,9 @@ def unsearched(*, stays: bool = False) -> Iterator[None]:
     gc.disable()
     try:
         yield
-    finally:
         if stays:
             gc.freeze()
+    finally:
         if was_searched:
             gc.enable()
 

@@ -173,14 +173,17 @@ def _loading(instance: dg.DagsterInstance, key: dg.AssetKey) -> Callable[[dg.Dag
             return False
         if run.asset_selection:
             return key in run.asset_selection
-        return run.execution_plan_snapshot_id is None or key in planned(run.execution_plan_snapshot_id)
+        plan = run.execution_plan_snapshot_id
+        return plan is None or (assets := planned(plan)) is None or key in assets
 
     return may_load
 
 
-def planned_assets(instance: dg.DagsterInstance, plan: str) -> set[dg.AssetKey]:
-    """The assets that the runs with an execution plan materialize."""
-    outputs = [output for step in instance.get_execution_plan_snapshot(plan).steps for output in step.outputs]
+def planned_assets(instance: dg.DagsterInstance, plan: str) -> set[dg.AssetKey] | None:
+    """The assets that the runs with an execution plan materialize; None if Dagster has lost the plan."""
+    if (snapshot := instance.get_execution_plan_snapshot(plan)) is None:
+        return None
+    outputs = [output for step in snapshot.steps for output in step.outputs]
     return {each.properties.asset_key for each in outputs if each.properties and each.properties.asset_key}
 
 

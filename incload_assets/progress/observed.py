@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
+from pathlib import Path
+from socket import gethostname
 from typing import Any
 
 import dagster as dg
@@ -24,6 +26,8 @@ SENSOR = "watch_sources"
 REMEMBERED = 200
 """Number of pending windows for which the first sight is kept."""
 SHOWN = 20
+RECENT = timedelta(minutes=2)
+"""How long a look of the sensor counts as one of now."""
 NEVER = "1970-01-01T00:00:00+00:00"
 """The instant of an observation of a table that could not be looked at yet."""
 Mark = tuple[int, str]
@@ -113,13 +117,14 @@ class Pass:
     Args:
         at: When it last looked at all others, in ISO 8601.
         behind: When the sensor last looked at each table that waits for too long, by name; empty: never.
-        news: The names of tables about which Dagster has recorded something since the sensor looked at them.
+        unsure: The names of tables that may have changed: the sensor has not looked at them for :data:`RECENT`, or
+            Dagster has recorded something about them since.
         marks: How much of Dagster's history the sensor knows; see :class:`~incload_assets.automation.news.News`.
     """
 
     at: str
     behind: Mapping[str, str] = field(default_factory=dict)
-    news: Sequence[str] = field(default_factory=list)
+    unsure: Sequence[str] = field(default_factory=list)
     marks: Sequence[Mark] = field(default_factory=list)
 
     def as_text(self) -> str:
@@ -136,9 +141,10 @@ def pass_in(cursor: str | None) -> Pass | None:
     """The pass in the sensor's cursor; None if it holds none, as a person may have set it to anything."""
     try:
         found: Any = json.loads(cursor or "")
-        datetime.fromisoformat(found["at"])
+        if datetime.fromisoformat(found["at"]).tzinfo is None:
+            return None
         marks = [(int(number), str(instant)) for number, instant in found.get("marks") or ()]
-        return Pass(found["at"], dict(found.get("behind") or {}), list(found.get("news") or ()), marks)
+        return Pass(found["at"], dict(found.get("behind") or {}), list(found.get("unsure") or ()), marks)
     except (ValueError, TypeError, AttributeError, KeyError):
         return None
 
@@ -155,6 +161,11 @@ def observed_in(text: str | None) -> Observed | None:
 def keep_observed(instance: dg.DagsterInstance, table: Table, observed: Observed) -> None:
     """Keeps the observation of a table."""
     keep_values(instance, {_OF_TABLE + table.name: observed.as_text()})
+
+
+def folder_of(root: Path) -> str:
+    """The folder of a project with the name of its machine, as another machine may have the same folder."""
+    return f"{gethostname()}:{root}"
 
 
 def keep_watched(instance: dg.DagsterInstance, location: str, names: Iterable[str], folder: str) -> None:
@@ -212,7 +223,8 @@ def observation(
         failing=dict([(w.key, w.failure or "error") for w in progress if w.status == "failed"][-SHOWN:]),
     )
     if isinstance(row, str):
-        return replace(seen, unreadable=row)
+        known = before or seen
+        return replace(seen, unreadable=row, rows=known.rows, last_load=known.last_load)
     return replace(
         seen,
         windows=row.counts,

@@ -5,8 +5,8 @@ they are asked for once, and of many tables with one question.
 """
 
 from collections.abc import Callable, Iterable
-from functools import cache
 from threading import Lock
+from time import monotonic
 from typing import Any
 
 import dagster as dg
@@ -19,8 +19,8 @@ ROLLBACK = "rollback"
 """The name of the check that a table has not lost what was loaded."""
 
 
-GROUP = 50
-"""Number of tables that are asked about together: few enough that all of them are looked at within seconds."""
+GROUP, OLD = 50, 10.0
+"""Number of tables that are asked about together, and for how many seconds the answer counts as one of now."""
 
 
 class Recorded(LoadingContext):
@@ -39,7 +39,7 @@ class Recorded(LoadingContext):
 
     @property
     def loaders(self) -> dict[Any, Any]:
-        """What Dagster remembers of the answers."""
+        """The answers that Dagster remembers."""
         return self._loaders
 
     def last_materialization(self, table: Table) -> dg.EventLogRecord | None:
@@ -53,13 +53,21 @@ class Recorded(LoadingContext):
 
 
 def in_groups(instance: dg.DagsterInstance, tables: Iterable[Table]) -> Callable[[Table], Recorded]:
-    """The records of each of many tables, asked for when the first table of its group is looked at."""
+    """The records of each of many tables, asked for when the first table of its group is looked at.
+
+    A table that comes more than :data:`OLD` seconds after the first one, for example as its source answered late, is
+    asked about by itself.
+    """
     chosen, lock = list(tables), Lock()
     group_of = {table.key: number // GROUP for number, table in enumerate(chosen)}
-    asked = cache(lambda group: Recorded(instance, chosen[group * GROUP : (group + 1) * GROUP]))
+    asked: dict[int, tuple[float, Recorded]] = {}
 
     def recorded(table: Table) -> Recorded:
+        group = group_of[table.key]
         with lock:
-            return asked(group_of[table.key])
+            if group not in asked:
+                asked[group] = monotonic(), Recorded(instance, chosen[group * GROUP : (group + 1) * GROUP])
+            began, records = asked[group]
+        return records if monotonic() - began < OLD else Recorded(instance, [table])
 
     return recorded

@@ -1,6 +1,6 @@
 """The status of one table: what is loaded, what is not, how late it is, and how large. Needs no Spark."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -115,12 +115,12 @@ def table_status(
     table: Table,
     lake: Lake,
     at: datetime | None = None,
-    recorded: Recorded | None = None,
+    recorded: Callable[[Table], Recorded] | None = None,
 ) -> TableStatus:
     """The status of a table at an instant (aware; default now), from one read of source, Dagster and Delta log each."""
     moment = at or windows.now()
     state = source_state(table, lake, moment)
-    known = recorded or Recorded(instance, [table])
+    known = Recorded(instance, [table]) if recorded is None else recorded(table)
     return status_from(instance, table, lake, state, progress_from(instance, table, state, known), moment, known)
 
 

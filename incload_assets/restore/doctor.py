@@ -56,7 +56,7 @@ def examine(instance: dg.DagsterInstance, tables: Iterable[Table], lake: Lake, a
 
     def look(table: Table) -> None:
         found = examine_table(instance, table, lake.followed(), at, recorded(table), alive)
-        # a load that ended meanwhile is in the log, and not in the records that were asked for with those of others
+        # a load that ended meanwhile is in the log, and not in the records, which may be seconds old
         of_tables[table.name] = found and examine_table(instance, table, lake.followed(), at)
 
     faults.in_threads(chosen, look)

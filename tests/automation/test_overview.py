@@ -1,5 +1,6 @@
 """All tables as their sensor sees them."""
 
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -8,15 +9,15 @@ import dagster as dg
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from incload_assets.automation.overview import RECENT, Sight, sight_of
+from incload_assets.automation.overview import Sight, sight_of
 from incload_assets.declaration.window import now
-from incload_assets.progress.observed import keep_watched
+from incload_assets.progress.observed import RECENT, folder_of, keep_watched
 from incload_assets.progress.status import table_status
 from tests.automation.tower import SilentSource, Tower
 from tests.support.load_history import keep_cursor
 from tests.support.workshop import Workshop, items_asset
 
-HERE = str(Path.cwd())
+HERE = folder_of(Path.cwd())
 
 
 def write_table(workshop: Workshop) -> Path:
@@ -77,6 +78,28 @@ def test_what_dagster_has_recorded_something_about_since_is_not_shown_as_it_was(
     assert row.counts["loaded"] == 1
 
 
+def test_a_table_that_was_wiped_or_not_looked_at_for_a_while_is_not_shown_as_it_was(
+    workshop: Workshop, towers: Callable[..., Tower]
+) -> None:
+    tower = towers()
+    write_table(workshop)
+    workshop.write(1)
+    [request] = workshop.requests()
+    assert workshop.run(request).success
+    looked(tower)
+    assert looked(tower).others == []
+    [one] = tower.watching
+    one.ended, one.due = now() - RECENT - timedelta(seconds=1), time.monotonic() + 3600
+    tower.paced()
+    kept(tower)
+    sight = sight_of(workshop.instance, HERE, now())
+    assert sight is not None and sight.others == ["items"]
+    assert looked(tower).others == []
+    workshop.instance.wipe_assets([workshop.table.key])
+    sight = sight_of(workshop.instance, HERE, now())
+    assert sight is not None and sight.others == ["items"]
+
+
 def test_a_sensor_that_does_not_look_or_is_of_another_project_shows_nothing(
     workshop: Workshop, towers: Callable[..., Tower]
 ) -> None:
@@ -100,6 +123,7 @@ def test_a_table_that_cannot_be_read_is_named_and_its_news_are_requested(
     workshop.write(1)
     [request] = workshop.requests()
     assert workshop.run(request).success
+    looked(tower)
     commit = max(log.glob("*.json"))
     commit.write_bytes(commit.read_bytes()[:-30])
     workshop.write(2)
@@ -112,4 +136,5 @@ def test_a_table_that_cannot_be_read_is_named_and_its_news_are_requested(
     assert sight is not None
     [row] = sight.rows
     assert row.unreadable.startswith("items: ") and "is cut or damaged" in row.unreadable
-    assert row.counts["loaded"] == 1
+    assert (row.counts["loaded"], row.rows) == (1, 2), "as it was seen last"
+    assert row.last_materialized is not None

@@ -1,5 +1,6 @@
 """Partitions as a person types them."""
 
+from datetime import datetime
 from typing import ClassVar
 
 import dagster as dg
@@ -16,6 +17,10 @@ class Days:
     name = "guests"
     partitions_def = dg.DailyPartitionsDefinition("2026-01-01", end_date="2026-01-08")
     closed: ClassVar[dict[str, object]] = {}
+
+    @classmethod
+    def keys_at(cls, at: datetime) -> list[str]:
+        return [*cls.partitions_def.get_partition_keys(current_time=at)]
 
 
 @pytest.mark.parametrize(

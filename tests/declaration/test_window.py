@@ -58,13 +58,26 @@ def test_equal_definitions_share_their_windows_until_one_is_added() -> None:
     assert windows_at(other, at + timedelta(minutes=30))[-2] == found[-1]
 
 
+def test_definitions_that_start_at_different_times_share_their_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(window, "_kept", {})
+    at, days = datetime(2026, 3, 30, tzinfo=UTC), [28, 29, 26, 27]
+    definitions = [dg.HourlyPartitionsDefinition(f"2026-03-{day}-00:00") for day in days]
+    found = [windows_at(definition, at) for definition in definitions]
+    assert [(len(windows), windows[0].start.day) for windows in found] == [(48, 28), (24, 29), (96, 26), (72, 27)]
+    [(_, kept)] = window._kept.values()
+    assert len(kept) == 96
+    monkeypatch.setattr(window, "_windows_until", None)  # nothing is computed again
+    assert [windows_at(definition, at) for definition in definitions] == found
+    assert len(windows_at(definitions[0], at - timedelta(hours=5))) == 43
+
+
 def test_no_more_windows_are_kept_than_a_process_bears(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(window, "KEPT", 100)
-    at, definitions = datetime(2026, 3, 30, tzinfo=UTC), [
-        dg.HourlyPartitionsDefinition(f"2026-03-{day}-00:00") for day in (28, 29, 26, 27)
-    ]  # fmt: skip
+    monkeypatch.setattr(window, "_kept", {})
+    at, zones = datetime(2026, 3, 28, tzinfo=UTC), ["UTC", "Etc/GMT+1", "Etc/GMT+2", "Etc/GMT-1"]
+    definitions = [dg.HourlyPartitionsDefinition("2026-03-26-12:00", timezone=zone) for zone in zones]
     found = [windows_at(definition, at) for definition in definitions]
-    assert [len(windows) for windows in found] == [48, 24, 96, 72]
+    assert [len(windows) for windows in found] == [36, 35, 34, 37]
     assert windows_at(definitions[-1], at)[0] is found[-1][0]
     assert windows_at(definitions[0], at) == found[0]
-    assert sum(map(len, window._kept.values())) <= 100
+    assert sum(len(kept) for _, kept in window._kept.values()) <= 100

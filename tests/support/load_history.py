@@ -14,7 +14,7 @@ from incload_assets.history.collect import identity_of
 from incload_assets.history.load_row import SCHEMA, LoadRow, as_arrow
 from incload_assets.history.loads_table import WRITER, LoadsTable
 from incload_assets.platform.lake import Lake
-from incload_assets.progress.observed import SENSOR, Observed, Pass, keep_observed, keep_watched, pass_in
+from incload_assets.progress.observed import SENSOR, Observed, Pass, folder_of, keep_observed, keep_watched, pass_in
 
 DAY = timedelta(days=1)
 
@@ -111,7 +111,7 @@ def keep_cursor(
 def look_now(instance: dg.DagsterInstance, names: Iterable[str], folder: Path) -> None:
     """Have the sensor of a project's folder just have looked at its tables, and found nothing new."""
     at, newest = datetime.now(UTC), instance.event_log_storage.get_maximum_record_id() or 0
-    keep_watched(instance, "tables.py", names, str(folder))
+    keep_watched(instance, "tables.py", names, folder_of(folder))
     keep_cursor(instance, Pass(at.isoformat(), marks=[(newest, at.isoformat())] * 2).as_text(), at)
 
 

@@ -51,7 +51,7 @@ def history(
             found = kept_landings(wanted, lake, {row.window for row in rows})
     kept = {(landing.window, landing.run_id): landing for landing in found}
     if as_json:
-        screen.print_json([vars(row) | _landing(kept.get((row.window, row.run_id))) for row in rows])
+        screen.print_json([asdict(row) | _landing(kept.get((row.window, row.run_id))) for row in rows])
     else:
         _show(rows, kept)
     screen.complain_of(faults.found.values())

@@ -24,7 +24,7 @@ from incload_assets.platform.lake import Lake
 from incload_assets.platform.memory import unsearched
 from incload_assets.platform.settings import Settings
 from incload_assets.platform.wording import ago, largest, some
-from incload_assets.progress.observed import SENSOR
+from incload_assets.progress.observed import SENSOR, folder_of
 from incload_assets.progress.pause import pauses
 from incload_assets.progress.recorded import in_groups
 from incload_assets.progress.silence import silence_of, silences
@@ -61,8 +61,8 @@ def status(
         return
     with open_project(verbose=ctx.obj) as project:
         chosen = project.named([table] if table else None)
-        if sight is not None:
-            chosen = [one for one in chosen if one.name in sight.others]
+        seen = {row.table: row for row in sight.rows if row.table in project.tables} if sight else {}
+        chosen = [one for one in chosen if one.name not in seen]
         found, rows = _looked_at(project, chosen)
         if as_json:
             faults = ({"table": row.table, "error": row.unreadable} for row in rows if row.unreadable)
@@ -70,7 +70,7 @@ def status(
             _complain(rows, project.lake)
             return
         try:
-            rows = sorted([*(sight.rows if sight else ()), *rows], key=lambda row: row.table)
+            rows = sorted([*seen.values(), *rows], key=lambda row: row.table)
             _show(rows, project.settings, sight.at if sight else None)
         finally:
             if table and found:
@@ -82,7 +82,7 @@ def _sight() -> Sight | None:
     folder = enter_project().root
     tune_sqlite()
     with dg.DagsterInstance.get() as instance:
-        return sight_of(instance, str(folder), now())
+        return sight_of(instance, folder_of(folder), now())
 
 
 def _looked_at(project: Project, tables: Sequence[Table]) -> tuple[list[TableStatus], list[Overview]]:
@@ -92,7 +92,7 @@ def _looked_at(project: Project, tables: Sequence[Table]) -> tuple[list[TableSta
 
     def look(one: Table) -> None:
         followed = project.lake.followed()  # each Delta log is read once
-        known[one.name] = table_status(project.instance, one, followed, recorded=recorded(one))
+        known[one.name] = table_status(project.instance, one, followed, recorded=recorded)
         expect_readable(one, followed)
 
     with screen.under_way(), unsearched():

@@ -24,7 +24,7 @@ DAYS, HOURS = 14, 24
 _PANELS = [panel for dashboard in DASHBOARDS for panel in dashboard.panels]
 _QUERIES = [query for panel in _PANELS for query in (panel.query, panel.query.divided_by) if query is not None]
 GAUGES = {panel.query.metric for panel in _PANELS if panel.shape == "series" and panel.query.increase is None}
-"""The metrics without a history of which panels show values over time."""
+"""The metrics without a history that panels show over time."""
 
 
 @dataclass(frozen=True, kw_only=True)

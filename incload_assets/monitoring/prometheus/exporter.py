@@ -69,7 +69,8 @@ class Exporter(Collector):
     def collect(self) -> Iterator[Family]:
         """The metrics now."""
         with unsearched():
-            yield from families(self._gathered())
+            found = self._gathered()
+        yield from families(found)
 
     def text(self) -> str:
         """The metrics now, as a scrape gets them."""
