@@ -43,7 +43,7 @@ def decided(
 
 
 def asks_not_loaded_since(instance: dg.DagsterInstance, table: Table, asks: Sequence[Ask], at: datetime) -> list[Ask]:
-    """The windows to load that no load has ended of since an instant: others only look as if they had changed."""
+    """The windows to load whose load has not ended since an instant: others only look as if they had changed."""
     keys = [ask.partition for ask in asks]
     wanted = dg.AssetRecordsFilter(asset_key=table.key, asset_partitions=keys, after_timestamp=at.timestamp())
     loaded = {record.partition_key for record in instance.fetch_materializations(wanted, limit=1_000).records}
