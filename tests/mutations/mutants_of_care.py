@@ -19,6 +19,10 @@ ENVIRONMENTS = (
 )
 AUDIT = "tests/progress/test_audit.py::test_"
 SENSOR = "tests/automation/test_watch_sensor.py::test_"
+OVERVIEW = "tests/automation/test_overview.py::test_"
+DAEMON = (
+    "tests/runs/test_only_daemon.py::test_a_second_daemon_is_refused_until_the_first_is_gone_however_it_ended[sqlite]"
+)
 RECORDING = "tests/checks/test_recording.py::test_"
 
 MUTANTS_OF_CARE = [
@@ -31,6 +35,22 @@ MUTANTS_OF_CARE = [
     Mutant("care: what Dagster has recorded has a table looked at wholly", CONVERGENCE, "automation.watching:_Tick.run",
            "one.news or news is None or one.table.key in news", "one.news",
            (f"{SENSOR}a_table_of_which_nothing_is_new_is_not_read_and_every_kind_of_news_has_it_read_again",)),
+    Mutant("care: a window whose load has just ended is not requested", CONVERGENCE,
+           "automation.window_requests:asks_not_loaded_since", "if ask.partition not in loaded", "",
+           (f"{SENSOR}a_window_whose_load_ends_during_a_look_is_not_requested_again",)),
+    Mutant("care: a table that has changed since is not shown as it was", CONVERGENCE, "automation.overview:sight_of",
+           "{*since, *last.behind, *last.unsure}", "{*last.behind, *last.unsure}",
+           (f"{OVERVIEW}what_dagster_has_recorded_something_about_since_is_not_shown_as_it_was",)),
+    Mutant("care: a table that was not looked at for a while is not shown as it was", CONVERGENCE,
+           "automation.looks:Watched.may_have_changed", "or at - self.ended > RECENT", "",
+           (f"{OVERVIEW}a_table_that_was_wiped_or_not_looked_at_for_a_while_is_not_shown_as_it_was",)),
+    Mutant("care: a calendar has the windows since the earliest start", CONVERGENCE, "declaration.window:windows_at",
+           "first < origin.start.astimezone(UTC) or", "",
+           ("tests/declaration/test_window.py::"
+            "test_definitions_that_start_at_different_times_share_their_windows",)),
+    Mutant("care: a daemon takes the lock", CONVERGENCE, "runs.only_daemon:OnlyDaemon._lock_file",
+           "not self._held.enter_context(exclusive(file, _PATIENCE))", "False",
+           (DAEMON,)),
     Mutant("care: a look that hangs is not begun again", CONVERGENCE, "automation.watching:_Tick.run",
            "if one.look is None and one.due <= self.began:", "if one.due <= self.began:",
            (f"{SENSOR}sources_that_hang_or_fail_delay_no_other_table_and_are_not_asked_twice_at_once",)),
