@@ -81,19 +81,19 @@ def test_what_dagster_has_recorded_something_about_since_is_not_shown_as_it_was(
 def test_a_table_that_was_wiped_or_not_looked_at_for_a_while_is_not_shown_as_it_was(
     workshop: Workshop, towers: Callable[..., Tower]
 ) -> None:
-    tower = towers()
+    tower = towers(items_asset(name="rare", interval=timedelta(hours=1)))
     write_table(workshop)
     workshop.write(1)
     [request] = workshop.requests()
     assert workshop.run(request).success
     looked(tower)
     assert looked(tower).others == []
-    [one] = tower.watching
-    one.ended, one.due = now() - RECENT - timedelta(seconds=1), time.monotonic() + 3600
+    rare = tower.watching.tables["rare"]
+    rare.ended, rare.due = now() - RECENT - timedelta(seconds=1), time.monotonic() + 3600
     tower.paced()
     kept(tower)
     sight = sight_of(workshop.instance, HERE, now())
-    assert sight is not None and sight.others == ["items"]
+    assert sight is not None and sight.others == ["rare"]
     assert looked(tower).others == []
     workshop.instance.wipe_assets([workshop.table.key])
     sight = sight_of(workshop.instance, HERE, now())

@@ -296,7 +296,7 @@ def test_a_window_whose_load_ends_during_a_look_is_not_requested_again(
 ) -> None:
     tower = towers()
     workshop.write(1)
-    requests, before = workshop.requests(), looks.source_state
+    requests, before = [dg.RunRequest(partition_key=day(1))], looks.source_state  # of a person
 
     def seen(*arguments: Any) -> Any:
         state = before(*arguments)
