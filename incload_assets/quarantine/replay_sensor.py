@@ -1,10 +1,11 @@
 """Replays that are requested by themselves, after a change of the contract or a decision about rejected rows."""
 
+import time
 from collections.abc import Iterator, Sequence
 
 import dagster as dg
 
-from incload_assets.change_log.decisions import decided_at
+from incload_assets.change_log.decisions import decided_at, decisions_uri
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.payloads import windows_with_payloads
 from incload_assets.declaration import window as windows
@@ -17,7 +18,8 @@ from incload_assets.progress.request import Request, request_of
 SENSOR = "replay_after_contract_change"
 WINDOWS_PER_TICK = 32
 """Most windows of a table that one tick of the sensor requests."""
-INTERVAL_SECONDS = 300
+INTERVAL_SECONDS, BUDGET = 300, 25.0
+"""How often the sensor looks, and for how many seconds at a time: Dagster ends a tick after 60."""
 _CHANGED = "the contract has changed"
 _ACCEPTED = "rows were accepted"
 
@@ -26,8 +28,10 @@ def replay_sensor(tables: Sequence[Table]) -> dg.SensorDefinition:
     """The sensor that requests replays of windows whose rejected rows were validated by other code, or accepted since.
 
     It requests each window once for each version of the code. A replay that fails is not repeated: the table's own
-    sensor loads its window.
+    sensor loads its window. A table without such windows is looked at again when its log, or the decisions, have got a
+    commit. A tick that takes too long goes on with the next table in the following one.
     """
+    quiet: dict[str, tuple[str | None, str | None]] = {}
 
     @dg.sensor(
         name=SENSOR,
@@ -39,10 +43,24 @@ def replay_sensor(tables: Sequence[Table]) -> dg.SensorDefinition:
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         requests: list[dg.RunRequest] = []
-        faults = Faults(context.resources.lake, context.log.error)
-        for table in tables:
+        lake: Lake = context.resources.lake
+        faults, began = Faults(lake, context.log.error), time.monotonic()
+        decisions = lake.commits(decisions_uri(lake))
+        first = next((place for place, table in enumerate(tables) if table.name == context.cursor), 0)
+        goes_on_at = ""
+        for table in (*tables[first:], *tables[:first]):
+            if time.monotonic() - began > BUDGET:
+                goes_on_at = table.name
+                break
             with faults.of(table):
-                requests += replay_requests(table, context.resources.lake)
+                state = (lake.commits(lake.log_uri(table.key.path)), decisions)
+                if quiet.get(table.name) == state:
+                    continue
+                found = [*replay_requests(table, lake)]
+                requests += found
+                if not found:
+                    quiet[table.name] = state
+        context.update_cursor(goes_on_at)
         if not requests:
             told = [*faults.found.values(), "All rejected rows were validated by the present code."]
             return dg.SkipReason(" ".join(told))
