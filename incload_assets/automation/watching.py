@@ -23,9 +23,10 @@ import dagster as dg
 from incload_assets.automation.looks import Look, Seen, Watched, next_instant, take
 from incload_assets.automation.news import News
 from incload_assets.automation.pace import Pace
-from incload_assets.automation.window_requests import asks_not_loaded_since, decided, is_new, run_requests, summary
+from incload_assets.automation.window_requests import decided, is_new, run_requests, summary
 from incload_assets.automation.workers import Workers
 from incload_assets.checks import freshness, gaps
+from incload_assets.checks.findings import loaded_since
 from incload_assets.checks.observation import Observation, unanswered
 from incload_assets.checks.recording import last_results, record_what_changed
 from incload_assets.declaration.table import Table
@@ -257,7 +258,9 @@ class _Tick:
         progress, planned = decided(self.instance, table, state, seen.at, recorded)
         last = recorded.last_materialization(table)
         if planned.asks and last is not None and last.timestamp >= seen.at.timestamp():
-            planned = replace(planned, asks=asks_not_loaded_since(self.instance, table, planned.asks, seen.at))
+            # the log was read before a load ended, and Dagster is asked after it: such a window only looks changed
+            loaded = loaded_since(self.instance, table, {ask.partition: seen.at for ask in planned.asks})
+            planned = replace(planned, asks=[ask for ask in planned.asks if ask.partition not in loaded])
         if state.passed and any(is_new(window, seen.at) for window in progress[state.passed :]):
             one.pace = Pace()  # older windows may wait, too, and are requested together with it
             self._look_wholly(one)

@@ -42,14 +42,6 @@ def decided(
     return progress, plan(progress, attempt_at, table.code_version, at)
 
 
-def asks_not_loaded_since(instance: dg.DagsterInstance, table: Table, asks: Sequence[Ask], at: datetime) -> list[Ask]:
-    """The windows to load whose load has not ended since an instant: others only look as if they had changed."""
-    keys = [ask.partition for ask in asks]
-    wanted = dg.AssetRecordsFilter(asset_key=table.key, asset_partitions=keys, after_timestamp=at.timestamp())
-    loaded = {record.partition_key for record in instance.fetch_materializations(wanted, limit=1_000).records}
-    return [ask for ask in asks if ask.partition not in loaded]
-
-
 def is_new(window: WindowProgress, at: datetime) -> bool:
     """True if a window is over, its source holds data, and no load ever succeeded or failed."""
     return window.status == "missing" and window.window.end <= at

@@ -149,7 +149,7 @@ def test_what_monitoring_reads_of_each_table_is_of_the_last_look_at_it(
 
 
 def test_a_table_that_was_never_looked_at_is_not_one_of_the_sensor_of_another_code_location(workshop: Workshop) -> None:
-    """As where its own location was loaded for the first time, and its sensor is off."""
+    """Its own location has been loaded for the first time, and the sensor of that location is off."""
     at = now()
     [items, new] = [named(asset) for asset in (workshop.asset, items_asset(name="new"))]
     record_tick(workshop.instance, items, Observed(at=at.isoformat(), location="shop"))

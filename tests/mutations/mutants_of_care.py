@@ -36,7 +36,7 @@ MUTANTS_OF_CARE = [
            "one.news or news is None or one.table.key in news", "one.news",
            (f"{SENSOR}a_table_of_which_nothing_is_new_is_not_read_and_every_kind_of_news_has_it_read_again",)),
     Mutant("care: a window whose load has just ended is not requested", CONVERGENCE,
-           "automation.window_requests:asks_not_loaded_since", "if ask.partition not in loaded", "",
+           "automation.watching:_Tick._decide", "if ask.partition not in loaded", "",
            (f"{SENSOR}a_window_whose_load_ends_during_a_look_is_not_requested_again",)),
     Mutant("care: a table that has changed since is not shown as it was", CONVERGENCE, "automation.overview:sight_of",
            "{*since, *last.behind, *last.unsure}", "{*last.behind, *last.unsure}",

@@ -1,4 +1,4 @@
-"""Which tables the sensor of replays looks at, tick by tick."""
+"""The tables whose logs the sensor of replays reads in each tick."""
 
 import time
 from collections.abc import Iterator

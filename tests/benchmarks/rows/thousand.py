@@ -1,4 +1,4 @@
-"""What a thousand tables, and a table of many hours, cost where all is gone through, against what is asked for."""
+"""The cost of a thousand tables, and of a table of many hours, against the time or memory that is asked for."""
 
 import json
 import os
