@@ -1,10 +1,8 @@
-"""The memory of processes that handle many tables: when it is searched for garbage, and that it is given back."""
+"""The memory of processes that handle many tables: when it is searched for garbage."""
 
 import gc
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-
-import pyarrow as pa
+from contextlib import contextmanager
 
 
 @contextmanager
@@ -26,10 +24,3 @@ def unsearched(*, stays: bool = False) -> Iterator[None]:
     finally:
         if was_searched:
             gc.enable()
-
-
-def give_back() -> None:
-    """Has pyarrow give memory back to the system, which its default keeps: the rows of all loads take half a GB."""
-    with suppress(NotImplementedError):  # not every build of pyarrow has this allocator
-        pa.set_memory_pool(pa.jemalloc_memory_pool())
-        pa.jemalloc_set_decay_ms(0)

@@ -22,7 +22,6 @@ from incload_assets.platform.dagster_private import keep_connection
 from incload_assets.platform.dagster_sqlite import tune_sqlite
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.lake import Lake
-from incload_assets.platform.memory import give_back
 from incload_assets.platform.project_files import ProjectFiles
 from incload_assets.platform.settings import Settings
 from incload_assets.platform.spark.resource import SparkResource
@@ -93,7 +92,6 @@ def open_project(*, verbose: bool = False) -> Iterator[Project]:
     """
     found = enter_project()
     tune_sqlite()
-    give_back()
     defs = _definitions(found)
     declared = (table_of(asset) for asset in defs.get_repository_def().assets_defs_by_key.values())
     tables = {table.name: table for table in declared if table is not None}
