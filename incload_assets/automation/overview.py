@@ -7,8 +7,7 @@ from datetime import datetime
 import dagster as dg
 
 from incload_assets.automation.news import News
-from incload_assets.platform.dagster_private import InstigatorType
-from incload_assets.progress.observed import RECENT, SENSOR, observed_by_name, pass_in, watched_tables
+from incload_assets.progress.observed import RECENT, observed_by_name, pass_in, sensors, watched_tables
 from incload_assets.progress.status import Overview
 
 
@@ -31,12 +30,10 @@ class Sight:
 def sight_of(instance: dg.DagsterInstance, folder: str, at: datetime) -> Sight | None:
     """The tables of a project's folder as their sensor sees them; None if it does not look, or if there are several."""
     found = []
-    for state in instance.all_instigator_state(instigator_type=InstigatorType.SENSOR):
-        data = state.sensor_instigator_data
-        last = pass_in(data.cursor) if data is not None and state.instigator_name == SENSOR else None
+    for location, state, tick in sensors(instance):
+        last = pass_in(tick.cursor)
         if last is None or not state.is_running or at - datetime.fromisoformat(last.at) > RECENT:
             continue
-        location = state.origin.repository_origin.code_location_origin.location_name
         if names := watched_tables(instance, location, folder):
             found.append((last, names))
     if len(found) != 1:

@@ -21,12 +21,11 @@ from incload_assets.platform.dagster_private import (
     BulkActionsFilter,
     BulkActionStatus,
     InstigatorState,
-    InstigatorType,
 )
 from incload_assets.platform.failures import masked
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.settings import current_settings
-from incload_assets.progress.observed import NEVER, SENSOR, Observed, observed_tables, pass_in
+from incload_assets.progress.observed import NEVER, Observed, observed_tables, pass_in, sensors
 from incload_assets.progress.pause import Pause, pauses
 from incload_assets.progress.request import Request
 from incload_assets.progress.silence import ALL, silence_of, silences
@@ -208,13 +207,9 @@ def watches(instance: dg.DagsterInstance, tables: Sequence[Table]) -> dict[str, 
     """
     seen, found = observed_tables(instance, tables), dict[str, Watch]()
     of_all = {one.location for one in seen.values()}
-    for state in instance.all_instigator_state(instigator_type=InstigatorType.SENSOR):
-        data = state.sensor_instigator_data
-        if data is None or state.instigator_name != SENSOR:
-            continue
+    for location, state, data in sensors(instance):
         last, at = pass_in(data.cursor), _instant(data.last_tick_timestamp)
         failed = at is not None and (data.last_tick_success_timestamp or 0) < at.timestamp()
-        location = state.origin.repository_origin.code_location_origin.location_name
         for table in tables:
             known = seen.get(table.name)
             own = {known.location} if known is not None else of_all

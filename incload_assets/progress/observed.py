@@ -6,7 +6,7 @@ looked at all tables, and for which of them that is longer ago.
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 import dagster as dg
 
 from incload_assets.declaration.table import Table
+from incload_assets.platform.dagster_private import InstigatorState, InstigatorType
 from incload_assets.progress.instance_values import keep_values, values_of
 from incload_assets.progress.lateness import Lateness
 from incload_assets.progress.progress import STATUSES, WindowProgress
@@ -161,6 +162,13 @@ def observed_in(text: str | None) -> Observed | None:
 def keep_observed(instance: dg.DagsterInstance, table: Table, observed: Observed) -> None:
     """Keeps the observation of a table."""
     keep_values(instance, {_OF_TABLE + table.name: observed.as_text()})
+
+
+def sensors(instance: dg.DagsterInstance) -> Iterator[tuple[str, InstigatorState, Any]]:
+    """The sensor on the sources of each code location: the location's name, its state in Dagster, and its last tick."""
+    for state in instance.all_instigator_state(instigator_type=InstigatorType.SENSOR):
+        if state.instigator_name == SENSOR and (tick := state.sensor_instigator_data) is not None:
+            yield state.origin.repository_origin.code_location_origin.location_name, state, tick
 
 
 def folder_of(root: Path) -> str:
