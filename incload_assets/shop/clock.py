@@ -13,8 +13,8 @@ from incload_assets.declaration.window import now
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.local_servers.locks import exclusive
 from incload_assets.platform.settings import Settings
+from incload_assets.platform.whole_files import replace_file
 from incload_assets.shop.calendar import PLATFORM_AFTER, midnight
-from incload_assets.shop.landing import replace_file
 
 _OPENED_BEFORE_TODAY = timedelta(days=7)
 _OPENING_PATIENCE = timedelta(seconds=30)

@@ -1,7 +1,5 @@
-"""Atomic writes of files: a reader sees each file whole or not at all."""
+"""Atomic writes of files below a root, which a folder or a bucket holds."""
 
-import os
-import tempfile
 from pathlib import Path
 
 from botocore import exceptions as boto
@@ -9,6 +7,7 @@ from fsspec.exceptions import FSTimeoutError
 
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.object_store import is_s3
+from incload_assets.platform.whole_files import replace_file
 from incload_assets.sources.files.storage import store_of
 from incload_assets.sources.files.template import absolute
 
@@ -32,19 +31,3 @@ def write_file(root: str, path: str, content: bytes) -> None:
             rule="the shop must be able to write to the landing root",
             remedy="free space or grant access there, or set INCLOAD_LANDING to another place, and advance again",
         ) from None
-
-
-def replace_file(target: Path, content: bytes) -> None:
-    """Writes a local file under a hidden name and renames it, so that it appears whole and survives a power cut."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)  # the mode of mkstemp would hide the file from another user's Spark
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -89,12 +90,15 @@ def test_a_spark_server_killed_under_loads_at_every_point_of_their_road_and_a_la
         for point in points:
             at(point, partial(wait_for_the_end, point), patch.setattr)
         loads = {point: threads.submit(load, point) for point in points}
-        late = [point for point, event in arrived.items() if not event.wait(600)]
-        assert late == [], {point: loads[point] for point in late}  # a load that failed before says why
-        at("merging", partial(kill_server, s3_settings), patch.setattr)
-        with pytest.raises(SparkUnavailable), open_session(s3_settings, "items 2026-01-01") as session:
-            replace(on_s3, spark=session).load(1)
-        killed.set()
+        try:
+            while not all(event.is_set() or loads[point].done() for point, event in arrived.items()):
+                time.sleep(0.1)
+            assert [loads[point].result() for point, event in arrived.items() if not event.is_set()] == []
+            at("merging", partial(kill_server, s3_settings), patch.setattr)
+            with pytest.raises(SparkUnavailable), open_session(s3_settings, "items 2026-01-01") as session:
+                replace(on_s3, spark=session).load(1)
+        finally:
+            killed.set()
         ends = {point: load.exception() for point, load in loads.items()}
     assert ends.pop("after reconciling") is None  # all was done then
     assert [repr(error) for error in ends.values() if not isinstance(error, SparkUnavailable)] == []

@@ -1,14 +1,13 @@
 """The files for Prometheus, Alertmanager and Grafana: written at once, and only if they have changed."""
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 import yaml
 
 from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.whole_files import replace_file
 
 HEADER = "# Written by `incload monitoring render` from the declarations of tables; what is changed here is lost.\n"
 _OURS = (HEADER, '"uid": "incload-')
@@ -45,23 +44,9 @@ def write(folder: Path, files: Mapping[str, str]) -> list[str]:
             )
     changed = [name for name, text in files.items() if texts[name] != text]
     for name in changed:
-        _replace(folder / name, files[name])
+        replace_file(folder / name, files[name].encode())
     return changed
 
 
 def _read(path: Path) -> str | None:
     return path.read_text(encoding="utf-8") if path.exists() else None
-
-
-def _replace(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", encoding="utf-8", delete=False) as file:
-        try:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-            os.chmod(file.name, 0o644)  # other accounts read it
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise

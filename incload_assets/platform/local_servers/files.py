@@ -14,6 +14,8 @@ from typing import Any, Self
 
 import psutil
 
+from incload_assets.platform.whole_files import replace_file
+
 _LOOPBACK = "127.0.0.1"
 _PORTS = range(20_000, 32_768)
 """Ports below the range for outgoing connections: 32768 to 60999 on Linux, from 49152 elsewhere."""
@@ -70,11 +72,7 @@ def read_facts(path: Path) -> dict[str, Any] | None:
 
 def write_facts(path: Path, facts: Mapping[str, Any]) -> None:
     """Writes a JSON file atomically, readable only by its owner from the first byte on."""
-    draft = path.with_suffix(".draft")
-    draft.unlink(missing_ok=True)
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        json.dump(facts, file)
-    draft.rename(path)
+    replace_file(path, json.dumps(facts).encode(), 0o600)
 
 
 def launch(files: ServerFolder, module: str, order: bytes) -> "subprocess.Popen[bytes]":

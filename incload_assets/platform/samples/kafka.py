@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 
 from incload_assets.platform.local_servers.supervisor import STOP_SECONDS, SupervisedFolder
+from incload_assets.platform.whole_files import replace_file
 
 HOST = "127.0.0.1"
 JARS = ("org.apache.kafka:kafka_2.13:4.3.1", "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4")
@@ -68,9 +69,8 @@ class Broker:
         mark = self.data / "meta.properties"
         if not mark.exists():
             # the content that `kafka-storage format` writes, without starting a Java for it
-            draft = mark.with_suffix(".draft")
-            draft.write_text(f"version=1\nnode.id=1\ncluster.id={_identifier()}\ndirectory.id={_identifier()}\n")
-            draft.rename(mark)
+            text = f"version=1\nnode.id=1\ncluster.id={_identifier()}\ndirectory.id={_identifier()}\n"
+            replace_file(mark, text.encode())
 
     def command(
         self, java: Sequence[str | Path], controller: int, configuration: str, *, session: int = 6000

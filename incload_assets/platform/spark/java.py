@@ -11,7 +11,8 @@ from pathlib import Path
 
 from incload_assets.platform.failures import not_installed
 from incload_assets.platform.settings import Settings
-from incload_assets.platform.spark.trust import machines_authorities, replace, trust_store, trusting
+from incload_assets.platform.spark.trust import machines_authorities, trust_store, trusting
+from incload_assets.platform.whole_files import replace_file
 
 OLDEST = 17
 """The oldest Java that Spark 4.2 runs on."""
@@ -76,8 +77,8 @@ def _launched(home: Path, settings: Settings) -> Path:
     if not launcher.is_file() or launcher.read_text() != script:
         launcher.parent.mkdir(parents=True, exist_ok=True)
         if certificates:
-            replace(trusted, trust_store(certificates), 0o644)
-        replace(launcher, script.encode(), 0o755)
+            replace_file(trusted, trust_store(certificates))
+        replace_file(launcher, script.encode(), 0o755)
     return folder
 
 

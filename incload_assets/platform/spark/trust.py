@@ -1,7 +1,6 @@
 """Trust stores for Java: the authorities that this machine trusts, and the ones in a file."""
 
 import hashlib
-import os
 import re
 import ssl
 import warnings
@@ -9,6 +8,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+
+from incload_assets.platform.whole_files import replace_file
 
 _PEM = re.compile(f"{ssl.PEM_HEADER}.+?{ssl.PEM_FOOTER}", re.DOTALL)
 _PASSWORD = "changeit"  # Java's default: it protects no secret
@@ -34,8 +35,7 @@ def _stored(own: str, folder: Path) -> Path:
     certificates = sorted({*machines_authorities(), *map(ssl.PEM_cert_to_DER_cert, _PEM.findall(own))})
     store = folder / f"trusted-{hashlib.sha256(b''.join(certificates)).hexdigest()[:12]}.p12"
     if not store.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        replace(store, trust_store(certificates), 0o644)
+        replace_file(store, trust_store(certificates))
     return store
 
 
@@ -55,11 +55,3 @@ def trust_store(certificates: Iterable[bytes]) -> bytes:
             warnings.simplefilter("ignore", CryptographyDeprecationWarning)  # old ones have an invalid serial number
             entries.append(pkcs12.PKCS12Certificate(x509.load_der_x509_certificate(certificate), str(number).encode()))
     return pkcs12.serialize_java_truststore(entries, BestAvailableEncryption(_PASSWORD.encode()))
-
-
-def replace(path: Path, content: bytes, mode: int) -> None:
-    """Writes a file atomically, because another process may be about to use it."""
-    draft = path.with_name(f"{path.name}-{os.getpid()}.draft")
-    draft.write_bytes(content)
-    draft.chmod(mode)
-    draft.rename(path)
