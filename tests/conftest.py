@@ -14,6 +14,7 @@ from incload_assets.platform.spark import server as connect_server
 from incload_assets.platform.spark.resource import open_session
 from tests.servers.connect import connect
 from tests.servers.kafka import kafka
+from tests.servers.mariadb import mariadb
 from tests.servers.postgres import postgres
 from tests.servers.s3 import refusing_s3_server, s3_server
 from tests.servers.spark_kafka import settings_for_kafka
@@ -30,7 +31,17 @@ REMOTE = "INCLOAD_TEST_REMOTE"
 """The server to use, if it is there already."""
 STARTED = pytest.StashKey[Settings]()
 
-__all__ = ["connect", "kafka", "postgres", "refusing_s3_server", "s3_server", "spark", "spark_settings", "spark_url"]
+__all__ = [
+    "connect",
+    "kafka",
+    "mariadb",
+    "postgres",
+    "refusing_s3_server",
+    "s3_server",
+    "spark",
+    "spark_settings",
+    "spark_url",
+]
 
 
 def pytest_configure(config: pytest.Config) -> None:
