@@ -6,6 +6,7 @@ from incload_assets.contract.protection import Dropped, Encrypted, Hashed, InCle
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.eras import Era
 from incload_assets.declaration.evolution import Evolution
+from incload_assets.declaration.operations import Operations
 from incload_assets.declaration.slo import Slo
 from incload_assets.declaration.source import EXTRACTED_COLUMNS, Absent, DetectRequest, Position, Shows, Source
 from incload_assets.declaration.subject import Subject
@@ -50,6 +51,7 @@ __all__ = [
     "Kafka",
     "Masked",
     "Merge",
+    "Operations",
     "Overwrite",
     "Position",
     "Quarantine",

@@ -201,10 +201,15 @@ def unless_said(of_types: Column, of_rules: Column) -> Column:
 
 def reason(field: Field, text: Column, broken: str) -> Column:
     """The text of a reason: the field, its value (shortened, or masked if personal), and what is wrong with it."""
-    if field.personal:
-        return F.lit(f"{field.name}: *** {broken}")
+    return F.concat(F.lit(f"{field.name}: "), quoted(text, personal=field.personal), F.lit(f" {broken}"))
+
+
+def quoted(text: Column, *, personal: bool = False) -> Column:
+    """A value in a reason: in quotes and shortened, or masked if it is personal."""
+    if personal:
+        return F.lit(MASK)
     short = F.when(F.length(text) > SHOWN, F.concat(F.substring(text, 1, SHOWN - 3), F.lit("..."))).otherwise(text)
-    return F.concat(F.lit(f"{field.name}: '"), short, F.lit(f"' {broken}"))
+    return F.concat(F.lit("'"), short, F.lit("'"))
 
 
 def shown_type(kind: T.DataType) -> str:

@@ -1,9 +1,13 @@
 """The declaration of a table's changes: their key, their order and the conditions that classify them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from incload_assets.declaration.field_types import as_columns
+from incload_assets.declaration.operations import Operations
+
+CODED = {"delete_when": "delete", "truncate_when": "truncate", "skip_when": "skip"}
+"""The conditions that operation codes state, and the kind of operation of each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +32,9 @@ class Changes:
         moved_when: SQL condition that marks an upsert which gives a row a new key. Its unavailable values are taken
             from the row whose delete has the same sequence, so no other two changes of the source may share a
             sequence. None: unavailable values of such an upsert stay unknown.
+        skip_when: SQL condition that marks a record that is no change of the table: it is counted and not kept.
+        operations: The operation codes of a change feed. They take the place of ``delete_when``, ``truncate_when`` and
+            ``skip_when``, and a record with an unknown code is rejected.
 
     Example:
         >>> Changes(keys=["order_id"], sequence_by=["updated_at"], delete_when="op = 'd'").keys
@@ -41,10 +48,23 @@ class Changes:
     snapshot_when: str | None = None
     unavailable: str | None = None
     moved_when: str | None = None
+    # neither is in the text of older declarations, from which versions of code are made
+    skip_when: str | None = field(default=None, repr=False)
+    operations: Operations | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("keys", "sequence_by"):
             object.__setattr__(self, name, as_columns(getattr(self, name)))
+        if isinstance(self.operations, Operations):
+            for name, kind in CODED.items():
+                if getattr(self, name) is None:
+                    object.__setattr__(self, name, self.operations.condition(kind))
+
+    def declared_by(self, condition: str) -> str:
+        """The argument that declares a condition: its own, or ``operations``."""
+        kind = CODED.get(condition)
+        coded = self.operations.condition(kind) if self.operations and kind else None
+        return "operations" if coded and coded == getattr(self, condition) else condition
 
     @property
     def empties(self) -> bool:

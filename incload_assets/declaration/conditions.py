@@ -3,14 +3,15 @@
 from sqlglot import exp
 
 from incload_assets.contract.contract import Contract
-from incload_assets.declaration.changes import Changes
+from incload_assets.declaration.changes import CODED, Changes
+from incload_assets.declaration.operations import KINDS
 from incload_assets.declaration.own_fields import check_own_values
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.sql_conditions import columns_in, condition_of_a_row
 from incload_assets.declaration.write import Write
 from incload_assets.platform.errors import DeclarationError
 
-CONDITIONS = ("delete_when", "truncate_when", "snapshot_when", "moved_when")
+CONDITIONS = ("delete_when", "truncate_when", "snapshot_when", "moved_when", "skip_when")
 """The conditions of ``Changes``."""
 
 
@@ -18,6 +19,7 @@ def check_conditions(
     table_name: str, contract: Contract, changes: Changes, write: Write, source: Source
 ) -> tuple[str, ...]:
     """Checks deletes, truncates, extracts and unavailable values; returns the fields read outside the contract."""
+    _check_operations(table_name, changes)
     strategy = type(write).__name__
     by_column = write.by_column(changes)
     supports = {"unavailable": by_column, "moved_when": by_column, "delete_when": write.deletes}
@@ -37,7 +39,7 @@ def check_conditions(
     for field, what in (("truncate_when", "truncate"), ("snapshot_when", "full extract")):
         if (condition := getattr(changes, field)) is None:
             continue
-        fitting = whole if field == "truncate_when" else ""
+        fitting, field = (whole if field == "truncate_when" else ""), changes.declared_by(field)
         if not write.truncates:
             raise DeclarationError(
                 f"{table_name}: changes.{field} is {condition!r}, but {strategy} does not support {what}s",
@@ -58,11 +60,12 @@ def check_conditions(
                 rule=f"a {what} deletes all rows that are older than its sequence, whatever their key",
                 remedy=f"drop {field}, or order by a column that is not part of the key",
             )
+    by = changes.declared_by("delete_when")
     if changes.delete_when is not None and not write.deletes:
         raise DeclarationError(
-            f"{table_name}: changes.delete_when is {changes.delete_when!r}, but {strategy} does not support deletes",
+            f"{table_name}: changes.{by} is {changes.delete_when!r}, but {strategy} does not support deletes",
             rule="a change can delete a row only in a table that is kept by key",
-            remedy="drop delete_when, or write Merge() or History()",
+            remedy=f"drop {by}, or write Merge() or History()",
         )
     if changes.moved_when is not None and (changes.unavailable is None or changes.delete_when is None):
         raise DeclarationError(
@@ -81,23 +84,25 @@ def check_conditions(
             remedy="write Append() for rows that never change, or use a source that shows updates: a query by the time "
             "of the last change or by a number that each update raises, or change events",
         )
-    for field in CONDITIONS:
-        if (condition := getattr(changes, field)) is None:
+    coded = changes.operations.condition(*KINDS) if changes.operations else None
+    for field, condition in (*((name, getattr(changes, name)) for name in CONDITIONS), ("operations", coded)):
+        if condition is None:
             continue
+        by = changes.declared_by(field)
         if (other := declared.setdefault(condition.strip(), field)) != field:
             raise DeclarationError(
-                f"{table_name}: changes.{field} and changes.{other} are both {condition!r}",
+                f"{table_name}: changes.{by} and changes.{other} are both {condition!r}",
                 rule="each condition must mark a different kind of change",
                 remedy=f"drop one of them, or write conditions that differ, for example {field}=\"op = 't'\"",
             )
         if field in ("delete_when", "truncate_when") and not shown.deletes:
             raise DeclarationError(
-                f"{table_name}: changes.{field} is {condition!r}, but {type(source).__name__} shows no deletes"
+                f"{table_name}: changes.{by} is {condition!r}, but {type(source).__name__} shows no deletes"
                 + (f" of rows with the key {', '.join(changes.keys)}" if source.shows.deletes else ""),
                 rule="a table can only declare kinds of change that its source shows",
-                remedy=f"drop {field}{'' if shown.updates else ' and write Append()'}, {carrying}",
+                remedy=f"drop {by}{'' if shown.updates else ' and write Append()'}, {carrying}",
             )
-        for name in _names_in(table_name, contract, source, f"changes.{field}", condition):
+        for name in _names_in(table_name, contract, source, f"changes.{by}", condition):
             if (other := names.setdefault(name.lower(), name)) != name:
                 raise DeclarationError(
                     f"{table_name}: conditions of changes name {other!r} and {name!r}",
@@ -105,6 +110,19 @@ def check_conditions(
                     remedy="spell both the same way",
                 )
     return tuple(name for name in names.values() if name not in contract.names)
+
+
+def _check_operations(table_name: str, changes: Changes) -> None:
+    if changes.operations is None:
+        return
+    changes.operations.validate(table_name)
+    for name, kind in CODED.items():
+        if getattr(changes, name) != (coded := changes.operations.condition(kind)):
+            raise DeclarationError(
+                f"{table_name}: changes.{name} is {getattr(changes, name)!r}, and changes.operations is declared, too",
+                rule="operation codes say of every record what it does",
+                remedy=f"drop {name}, {'which is in operations' if coded else f'or name the codes as {kind}='}",
+            )
 
 
 def _names_in(table_name: str, contract: Contract, source: Source, place: str, condition: str) -> list[str]:

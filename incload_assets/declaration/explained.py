@@ -75,6 +75,9 @@ def _rejected(table: Table) -> Iterator[str]:
     yield "A row is rejected if a value cannot become its column's type without a loss."
     if required:
         yield f"A row is rejected if {_any_of(required)} is NULL."
+    if table.changes.operations:
+        known = table.changes.operations.known
+        yield f"A row is rejected if its {table.changes.operations.column} is no declared operation code ({known})."
     if table.changes.delete_when:
         yield "A delete needs its key and sequence only."
     if broken := [f"{field.name}: {rule.broken}" for field in contract.fields for rule in field.rules]:

@@ -96,7 +96,6 @@ class Shows:
     inserts: bool = True
     updates: bool = False
     deletes: bool = False
-    order: bool = False
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,12 @@ from incload_assets.change_log.change import (
     UPSERTS,
     sets,
 )
-from incload_assets.contract.contract import MASK, not_null, unless_said
+from incload_assets.contract.contract import MASK, Contract, not_null, quoted, unless_said
 from incload_assets.contract.conversion import as_text
 from incload_assets.contract.protection import UNENCRYPTED, Encrypted
 from incload_assets.declaration import source as base
 from incload_assets.declaration.layout import misplaced
+from incload_assets.declaration.operations import KINDS, Operations
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window as LoadWindow
 from incload_assets.ingest.accepted import ACCEPTED, marked_accepted
@@ -126,13 +127,17 @@ def _typed(extracted: DataFrame, table: Table) -> DataFrame:
         *map(col, table.columns), *_control(raw, table), record.alias(RECORD)
     )
     kind = (
-        F.when(F.col(RECORD).getField("_skipped").isNotNull(), SKIPPED)
+        F.when(F.col(RECORD).getField("_skipped").isNotNull() | _condition(table.changes.skip_when), SKIPPED)
         .when(_condition(table.changes.truncate_when), TRUNCATE)
         .when(_condition(table.changes.delete_when), DELETE)
         .when(_condition(table.changes.moved_when), MOVED)
         .otherwise(UPSERT)
     )
     record = F.col(RECORD).withField("_kind", kind)
+    if table.changes.operations is not None:
+        unknown = _unknown_code(table.changes.operations, table.contract)
+        told = F.coalesce(record.getField("_malformed"), F.when(record.getField("_skipped").isNull(), unknown))
+        record = record.withField("_malformed", told)
     if table.changes.snapshot_when:
         record = record.withField("_is_snapshot", F.expr(table.changes.snapshot_when))
     return typed.withColumn(RECORD, record)
@@ -145,6 +150,14 @@ def rescued_with(nested: Column | None) -> Column:
         return flat
     both = F.concat(F.regexp_replace(flat, r"\}\s*$", ","), F.substring(nested, F.lit(2), F.length(nested)))
     return F.coalesce(both, flat, nested)
+
+
+def _unknown_code(operations: Operations, contract: Contract) -> Column:
+    """The reason of a record whose operation code is not declared."""
+    name, code = operations.column, col(operations.column).cast("string")
+    told = F.when(code.isNull(), "NULL").otherwise(quoted(code, personal=name in contract.personal))
+    text = F.concat(F.lit(f"{name}: "), told, F.lit(f" is no operation code ({operations.known})"))
+    return F.when(~F.coalesce(F.expr(operations.condition(*KINDS) or "false"), F.lit(False)), text)
 
 
 def _condition(sql: str | None) -> Column:
@@ -183,7 +196,7 @@ def _with_reasons(
         of_contract = F.when(record.getField(ACCEPTED), borne).otherwise(of_contract)
     of_rules = F.concat(of_contract, absent, *elsewhere)
     of_values = F.array_distinct(F.concat(of_types, unless_said(of_types, of_rules)))
-    of_record = F.array(F.coalesce(malformed, record.getField("_skipped")))
+    of_record = F.array(F.coalesce(malformed, record.getField("_skipped"), F.lit("skip_when")))
     reasons = F.when(malformed.isNotNull() | (kind == SKIPPED), of_record).otherwise(of_values)
     row = out.select(
         *(col(name) for name in table.columns),

@@ -151,7 +151,7 @@ def _refuse_other_uses(table: Table, window: Window, names: Collection[str], cha
 
 def _in_conditions(table: Table) -> Iterator[str]:
     changes = table.changes
-    for condition in (changes.delete_when, changes.truncate_when, changes.snapshot_when):
+    for condition in (changes.delete_when, changes.truncate_when, changes.snapshot_when, changes.skip_when):
         if condition is not None:
             for column in sqlglot.parse_one(condition, dialect="spark").find_all(exp.Column):
                 yield column.parts[0].name

@@ -359,7 +359,6 @@ def _together(kinds: Sequence[Shows]) -> Shows:
         inserts=any(shows.inserts for shows in kinds),
         updates=any(shows.updates for shows in kinds),
         deletes=any(shows.deletes for shows in kinds),
-        order=all(shows.order for shows in kinds),
     )
 
 

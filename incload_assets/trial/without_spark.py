@@ -77,6 +77,8 @@ def _expect_simple(table: Table) -> None:
         raise NeedsSpark(f"{type(write).__name__} is evaluated by Spark")
     if table.by_column or changes.empties:
         raise NeedsSpark("changes that set some columns, truncates and full extracts are evaluated by Spark")
+    if changes.operations is not None or changes.skip_when is not None:
+        raise NeedsSpark("operation codes, and records that are no changes, are evaluated by Spark")
     if table.contract.unique:
         raise NeedsSpark("its contract declares unique columns")
     if table.contract.protections:

@@ -30,7 +30,15 @@ SCHEMA = "tests/checks/test_schema.py::test_"
 IGNORED = "tests/declaration/test_evolution.py::test_"
 FILL = "tests/load/test_fill.py::test_"
 
+OPERATIONS = "tests/ingest/test_operations.py::test_"
+
 MUTANTS_OF_CONTRACTS = [
+    Mutant("operations: an unknown code is rejected", CONVERGENCE, "ingest.validate:_unknown_code",
+           'F.coalesce(F.expr(operations.condition(*KINDS) or "false"), F.lit(False))', "F.lit(True)",
+           (f"{OPERATIONS}a_code_sets_deletes_empties_or_is_skipped_and_an_unknown_one_is_rejected",)),
+    Mutant("operations: codes are a part of the code's version", IDLE, "declaration.declare:_code_version",
+           "changes.skip_when, changes.operations)", "changes.skip_when)",
+           (f"{OPERATIONS}another_code_is_another_version_of_the_code_and_no_code_leaves_versions_as_they_were",)),
     Mutant("eras: instants are compared in UTC", EXPLAIN, "declaration.eras:_check_era",
            "last.end.astimezone(UTC) != era.end", "last.end != era.end",
            (f"{ERAS}an_era_may_end_and_the_next_one_start_in_the_hour_that_the_clock_repeats",)),

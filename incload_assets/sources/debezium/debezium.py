@@ -110,7 +110,7 @@ class Debezium(SourceDecorator):
     moves_kept: bool = field(init=False, default=False, repr=False, compare=False)
 
     mixes_tables: ClassVar[bool] = True
-    shows: ClassVar[Shows] = Shows(inserts=True, updates=True, deletes=True, order=True)
+    shows: ClassVar[Shows] = Shows(inserts=True, updates=True, deletes=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keys", as_columns(self.keys))

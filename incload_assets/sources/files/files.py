@@ -71,7 +71,7 @@ class Files(Source):
     asked: tuple[str, ...] = field(init=False, default=(), repr=False, compare=False)
     required: Callable[[], Collection[str]] = field(init=False, default=frozenset, repr=False, compare=False)
 
-    shows: ClassVar[Shows] = Shows(inserts=True, updates=True, deletes=True, order=False)
+    shows: ClassVar[Shows] = Shows(inserts=True, updates=True, deletes=True)
 
     def __str__(self) -> str:
         return f"Files({self.path!r})"

@@ -74,7 +74,7 @@ class Kafka(Source):
     per_task: Annotated[int, Field(ge=1, description="1 message or more")] = field(default=200_000, repr=False)
     framed: Framed | None = field(default=None, repr=False)
 
-    shows: ClassVar[Shows] = Shows(inserts=True, updates=True, deletes=True, order=True)
+    shows: ClassVar[Shows] = Shows(inserts=True, updates=True, deletes=True)
     changes_while_read: ClassVar[bool] = True
     expires_rows: ClassVar[bool] = True
 

@@ -41,7 +41,7 @@ class DatabaseSource(Source):
     table: str
     asked: tuple[str, ...] = field(init=False, default=(), repr=False, compare=False)
 
-    shows: ClassVar[Shows] = Shows(inserts=True, updates=True, deletes=True, order=False)
+    shows: ClassVar[Shows] = Shows(inserts=True, updates=True, deletes=True)
     retains_absent_keys: ClassVar[bool] = True
     changes_while_read: ClassVar[bool] = True
     types: ClassVar[Mapping[str, str]]
