@@ -28,6 +28,7 @@ from incload_assets.declaration.table import (
     Table,
 )
 from incload_assets.declaration.write import Write
+from incload_assets.load.catalog_entry import entry_name
 from incload_assets.load.range_fences import WINDOWS_AT_ONCE
 from incload_assets.platform.page_addresses import address_of
 from incload_assets.platform.settings import current_settings
@@ -198,7 +199,8 @@ def table_of(asset: dg.AssetsDefinition) -> Table | None:
 
 def _shown(table: Table) -> dict[str, Any]:
     """The metadata of a table's asset; it is no part of the code's version."""
-    dashboard = current_settings().dashboard_url
+    settings = current_settings()
+    dashboard, entry = settings.dashboard_url, entry_name(settings, table.key.path)
     columns = [
         dg.TableColumn(
             field.name,
@@ -215,6 +217,7 @@ def _shown(table: Table) -> dict[str, Any]:
     ]
     return {
         "dagster/column_schema": dg.TableSchema(columns=columns),
+        **({"dagster/table_name": ".".join(entry)} if entry else {}),
         "source": str(table.source),
         "keys": ", ".join(table.changes.keys),
         "sequence_by": ", ".join(table.changes.sequence_by),

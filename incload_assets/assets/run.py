@@ -14,6 +14,7 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.checks.with_loads import check_after_load
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
+from incload_assets.load.catalog_entry import keep_entry
 from incload_assets.load.error_translation import translated, unforeseen
 from incload_assets.load.fill import fill_window
 from incload_assets.load.hold import after_failed_reconciliation
@@ -30,6 +31,7 @@ from incload_assets.platform.errors import (
     SourceMissing,
     TablePaused,
 )
+from incload_assets.platform.settings import current_settings
 from incload_assets.platform.wording import several
 from incload_assets.progress.audit import AuditEntry, actor_of, record_once
 from incload_assets.progress.checkpoint import (
@@ -66,6 +68,8 @@ def materialize(context: dg.AssetExecutionContext, table: Table) -> Iterator[dg.
         else:
             load = LoadContext(spark, table, context.resources.lake, context.run.run_id, context.log.info)
             yield from _load_each(context, load, request, keys, failures)
+            if len(failures) < len(keys):
+                _name_in_catalog(context, load)
     if done := [key for key in keys if key not in failures]:
         _audit(context, table, request, done)
     checked = len(keys) > 1 or CHECKED_BY_LOAD.items() <= context.run.tags.items()
@@ -115,6 +119,14 @@ def _load_each(
             context.log.info(_summary(table, report))
             version = dg.DataVersion(report.record.fingerprint)
             yield dg.MaterializeResult(asset_key=table.key, metadata=metadata, data_version=version)
+
+
+def _name_in_catalog(context: dg.AssetExecutionContext, load: LoadContext) -> None:
+    """Keeps the table's entry in the catalog, if the settings name one; without an entry the table is right, too."""
+    try:
+        keep_entry(load, current_settings(), context.assets_def.descriptions_by_key.get(load.table.key))
+    except IncrementalLoadError as error:
+        context.log.warning(str(error))
 
 
 def _load(context: dg.AssetExecutionContext, load: LoadContext, request: Request, window: Window) -> LoadReport:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -41,6 +42,7 @@ class Settings(BaseSettings):
     spark: str = Field("local", repr=False)
     spark_memory: str = Field("2g", pattern=r"^[1-9][0-9]*[mg]$")
     spark_idle_minutes: float = Field(30.0, gt=0)
+    catalog: str | None = None
     spark_conf: dict[str, Annotated[str, BeforeValidator(_conf_value)]] = Field(default_factory=dict, repr=False)
     maven_repositories: str = Field("", repr=False)
     jars: Path | None = None
@@ -84,6 +86,13 @@ class Settings(BaseSettings):
         if value not in ("local", "in-process") and not value.startswith("sc://"):
             raise ValueError("INCLOAD_SPARK is 'local', 'in-process' or the sc://… address of a Spark Connect server")
         return value
+
+    @field_validator("catalog")
+    @classmethod
+    def _catalog(cls, value: str | None) -> str | None:
+        if value and not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)?", value):
+            raise ValueError("INCLOAD_CATALOG is a catalog, or catalog.schema, in letters, digits and _")
+        return value or None
 
     @field_validator("evolution", mode="before")
     @classmethod
