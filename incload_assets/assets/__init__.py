@@ -20,6 +20,7 @@ from incload_assets.sources.postgres.query_by_time import QueryByTime
 from incload_assets.sources.postgres.replication_slot import ReplicationSlot
 from incload_assets.sources.several import Several
 from incload_assets.sources.staging import staged_json
+from incload_assets.sources.unwrapped import Unwrapped
 from incload_assets.writes.append import Append
 from incload_assets.writes.delete_insert import DeleteInsert
 from incload_assets.writes.fold import Fold
@@ -65,6 +66,7 @@ __all__ = [
     "Source",
     "Subject",
     "Tokenized",
+    "Unwrapped",
     "Upstream",
     "derived_asset",
     "incremental_asset",

@@ -9,6 +9,7 @@ from sqlglot import exp
 from incload_assets.declaration.field_types import as_columns
 from incload_assets.platform.errors import DeclarationError
 
+Code = str | int | None
 KINDS = ("insert", "update", "delete", "truncate", "skip")
 
 
@@ -33,11 +34,11 @@ class Operations:
     """
 
     column: str
-    insert: Sequence[str | None] = ()
-    update: Sequence[str | None] = ()
-    delete: Sequence[str | None] = ()
-    truncate: Sequence[str | None] = ()
-    skip: Sequence[str | None] = ()
+    insert: Sequence[Code] = ()
+    update: Sequence[Code] = ()
+    delete: Sequence[Code] = ()
+    truncate: Sequence[Code] = ()
+    skip: Sequence[Code] = ()
 
     def __post_init__(self) -> None:
         for kind in KINDS:
@@ -47,7 +48,7 @@ class Operations:
         """The SQL condition that a record's code is of one of these kinds; None if they have no code."""
         codes = [code for kind in kinds for code in getattr(self, kind)]
         column = exp.column(self.column, quoted=True).sql("spark")
-        said = ", ".join(exp.Literal.string(code).sql("spark") for code in codes if code is not None)
+        said = ", ".join(exp.Literal.string(str(code)).sql("spark") for code in codes if code is not None)
         parts = [f"CAST({column} AS STRING) IN ({said})"] if said else []
         parts += [f"{column} IS NULL"] if None in codes else []
         return " OR ".join(parts) or None
@@ -64,7 +65,7 @@ class Operations:
 
     def validate(self, table_name: str) -> None:
         """Refuses codes of two kinds, codes that are no texts, and a feed whose records never set a row."""
-        said: dict[str | None, str] = {}
+        said: dict[Code, str] = {}
         for code, kind in self._codes():
             place = f"{table_name}: changes.operations.{kind}"
             if not (code is None or isinstance(code, str)):

@@ -27,6 +27,7 @@ from incload_assets.assets import (
     Kafka,
     Masked,
     Merge,
+    Operations,
     Overwrite,
     Quarantine,
     QueryById,
@@ -36,6 +37,7 @@ from incload_assets.assets import (
     Slo,
     Snapshot,
     Subject,
+    Unwrapped,
     incremental_asset,
 )
 from incload_assets.component.tables import _unchanged
@@ -96,7 +98,9 @@ def in_python(row: Any = Row, person: Any = Person, event: Any = Event) -> list[
     declared: Mapping[str, dict[str, Any]] = {
         "orders": {
             "source": Files("{landing}/orders/{window:%Y-%m-%d}/*.json", absent="empty", deleted="retract"),
-            "changes": Changes(keys=["id"], sequence_by=["seq"], delete_when="op = 'd'"),
+            "changes": Changes(
+                keys=["id"], sequence_by=["seq"], operations=Operations("op", insert=["c", None], delete="d", skip=[3])
+            ),
             "write": Merge(partition_by="day", max_shrink=0.25),
             "description": "One row per order.",
             "freshness": Freshness(within=timedelta(hours=6)),
@@ -153,7 +157,9 @@ def in_python(row: Any = Row, person: Any = Person, event: Any = Event) -> list[
             "function": dated,
         },
         "articles": {
-            "source": Files("{landing}/articles/{window:%Y-%m}.json"),
+            "source": Unwrapped(
+                Files("{landing}/articles/{window:%Y-%m}.json"), row=["after", "before"], fields={"seq": "meta.no"}
+            ),
             "write": Snapshot(scope="amount > 0"),
             "partitions_def": dg.MonthlyPartitionsDefinition("2026-01-01"),
         },
@@ -196,7 +202,7 @@ attributes:
   tables:
     orders:
       source: {type: files, path: "{landing}/orders/{window:%Y-%m-%d}/*.json", absent: empty, deleted: retract}
-      changes: {delete_when: "op = 'd'"}
+      changes: {operations: {column: op, insert: [c, null], delete: d, skip: [3]}}
       write: {type: merge, partition_by: day, max_shrink: 0.25}
       description: One row per order.
       freshness: {within: 6h}
@@ -252,7 +258,11 @@ attributes:
       function: tests.component.twelve.dated
     articles:
       partitions_def: {type: monthly, start_date: "2026-01-01"}
-      source: {type: files, path: "{landing}/articles/{window:%Y-%m}.json"}
+      source:
+        type: unwrapped
+        source: {type: files, path: "{landing}/articles/{window:%Y-%m}.json"}
+        row: [after, before]
+        fields: {seq: meta.no}
       write: {type: snapshot, scope: amount > 0}
     stock:
       source:

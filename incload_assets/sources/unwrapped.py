@@ -1,0 +1,168 @@
+"""Source of rows that lie within the records of another source: ``{"type": "update", "data": {"id": 1, …}, …}``."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyspark.sql.types as T
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from incload_assets.contract.contract import Contract
+from incload_assets.contract.exact_json import loses_digits, marked, unmarked
+from incload_assets.declaration.declared import Declared
+from incload_assets.declaration.field_types import as_columns, check_types
+from incload_assets.declaration.source import PRESENT, SKIPPED, Position, Shows, Source
+from incload_assets.platform.errors import DeclarationError
+from incload_assets.sources.decorator import SourceDecorator
+from incload_assets.sources.files.json import json_records
+from incload_assets.sources.files.records import TIMES_AS_JSON
+
+
+@dataclass(frozen=True)
+class Unwrapped(SourceDecorator):
+    """A source whose records hold the row in a member, beside what they say of it.
+
+    A record without the row is rejected, unless the table's changes skip it. Members of the row that the contract does
+    not declare are rescued; what the record says beside the row is read only where ``fields`` names it.
+
+    Args:
+        source: Where the records come from; they are JSON objects, as in ``Kafka(…)`` and ``Files("….json")``.
+        row: The member with the row, a JSON object; of several, the first that is not NULL.
+        fields: Fields of the record beside the row, by the name that the table uses: a member, or a path with dots.
+
+    Example:
+        >>> from incload_assets.assets import Kafka
+        >>> str(Unwrapped(Kafka("shop", "maxwell"), row="data", fields={"op": "type", "xid": "xid"}))
+        "data of Kafka topic 'maxwell' of shop"
+    """
+
+    source: Source
+    row: Sequence[str] = ("data",)
+    fields: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "row", as_columns(self.row))
+        if isinstance(self.source, Source):
+            self.inherit_capabilities()
+
+    def __str__(self) -> str:
+        return f"{' or '.join(self.row)} of {self.source}"
+
+    @property
+    def shows(self) -> Shows:  # type: ignore[override]
+        """The kinds of change of the inner source."""
+        return self.source.shows
+
+    @property
+    def is_text(self) -> bool:
+        """True if the records' fields are texts, so that the row's are; see :attr:`Source.is_text`."""
+        return self.source.is_text
+
+    def explained(self) -> list[str]:
+        """Sentences for people; see :meth:`Source.explained`."""
+        beside = ", ".join(f"{name} is its {path}" for name, path in self.fields.items())
+        return [
+            *self.source.explained(),
+            f"The row is the {' or else the '.join(self.row)} of a record{f', and {beside}' if beside else ''}.",
+        ]
+
+    def validate(self, table_name: str) -> None:
+        """Checks the members' names and the inner source; see :meth:`Source.validate`."""
+        if not isinstance(self.source, Source) or isinstance(self.source, SourceDecorator):
+            raise DeclarationError(
+                f"{table_name}: source: Unwrapped of {self.source!r}",
+                rule="it reads records from another source",
+                remedy='write Unwrapped(Kafka("shop", "maxwell"), row="data", fields={"op": "type"})',
+            )
+        check_types(table_name, "source: ", self)
+        self.source.validate(table_name)
+        if not self.row or not all(map(str.strip, (*self.row, *self.fields, *self.fields.values()))):
+            raise DeclarationError(
+                f"{table_name}: source: row is {self.row!r} and fields is {dict(self.fields)!r}",
+                rule="a row is in a member of the record, and each field has a name and a path",
+                remedy='write row="data", fields={"op": "type"}',
+            )
+        if own := sorted(self.fields.keys() & self.source.own_fields.keys()):
+            raise DeclarationError(
+                f"{table_name}: source: fields names {', '.join(own)}, which {self.source} fills itself",
+                rule="a field has one origin",
+                remedy="give the record's field another name",
+            )
+
+    def validate_changes(self, declared: Declared) -> None:
+        """Checks the changes as the inner source does; see :meth:`Source.validate_changes`."""
+        self.source.validate_changes(declared)
+
+    def for_contract(self, contract: Contract) -> "Unwrapped":
+        """This source with its inner source adapted; see :meth:`Source.for_contract`."""
+        return replace(self, source=self.source.for_contract(contract))
+
+    def extract(self, spark: SparkSession, table_name: str, position: Position, fields: Sequence[str]) -> DataFrame:
+        """The rows of a position; see :meth:`Source.extract`."""
+        return self._rows(self.source.extract(spark, table_name, position, self._of_record(fields)), fields)
+
+    def extract_windows(
+        self, spark: SparkSession, table_name: str, positions: Mapping[str, Position], fields: Sequence[str]
+    ) -> DataFrame:
+        """The rows of several windows; see :meth:`Source.extract_windows`."""
+        records = self.source.extract_windows(spark, table_name, positions, self._of_record(fields))
+        return self._rows(records, fields)
+
+    def unreadable_payloads(self, fields: Sequence[str]) -> str:
+        """Why the inner source cannot parse kept payloads; see :meth:`Source.unreadable_payloads`."""
+        return self.source.unreadable_payloads(self._of_record(fields))
+
+    def read_payloads(self, kept: DataFrame, fields: Sequence[str]) -> DataFrame:
+        """The rows of kept payloads; see :meth:`Source.read_payloads`."""
+        return self._rows(self.source.read_payloads(kept, self._of_record(fields)), fields)
+
+    def _of_record(self, fields: Sequence[str]) -> list[str]:
+        """The members that the inner source reads."""
+        beside = [self.fields[name].partition(".")[0] for name in fields if name in self.fields]
+        return list(dict.fromkeys([*self.row, *beside, *(name for name in fields if name in self.source.own_fields)]))
+
+    def _rows(self, records: DataFrame, fields: Sequence[str]) -> DataFrame:
+        beside = {name: _at(self.fields[name]) for name in fields if name in self.fields}
+        beside |= {name: F.col("_raw").getField(name) for name in fields if name in self.source.own_fields}
+        of_row = [name for name in fields if name not in beside]
+        kept = [name for name in ("_window", SKIPPED) if name in records.columns]
+        of_record = records.schema["_raw"].dataType
+        assert isinstance(of_record, T.StructType)
+        rows = [_as_json(F.col("_raw").getField(name), of_record[name].dataType) for name in self.row]
+        texts = records.select(
+            F.coalesce(*rows).alias("value"),
+            F.struct(F.lit(1), *(value.alias(name) for name, value in beside.items())).alias("__beside"),
+            F.col("_payload").alias("__payload"),
+            F.col("_malformed").alias("__malformed"),
+            "_source",
+            *kept,
+        )
+        found = json_records(texts, of_row, "__beside", "__payload", "__malformed", *kept)
+        where = " or ".join(self.row)
+        within = F.when(F.col("_payload").isNull(), F.when(F.col("__payload").isNotNull(), F.lit(f"no {where}")))
+        fault = F.coalesce(within, F.concat(F.lit(f"{where}: "), F.col("_malformed")))
+        members = [F.col("__beside" if name in beside else "_raw").getField(name).alias(name) for name in fields]
+        return found.select(
+            F.struct(*members).alias("_raw"),
+            F.col("__payload").alias("_payload"),
+            "_rescued",
+            F.coalesce("__malformed", F.when(F.col("_malformed").isNotNull(), fault)).alias("_malformed"),
+            "_source",
+            F.concat(PRESENT, F.array(*map(F.lit, beside)).cast("array<string>")).alias(PRESENT),
+            *kept,
+        )
+
+
+def _as_json(value: Column, kind: T.DataType) -> Column:
+    return value if isinstance(kind, T.StringType) else F.to_json(value, TIMES_AS_JSON)
+
+
+def _at(path: str) -> Column:
+    """The text of a member of the record, or of an object within it."""
+    name, _, within = path.partition(".")
+    text = F.col("_raw").getField(name)
+    if not within:
+        return text
+    json = F.try_parse_json(marked(text, loses_digits(text)))
+    steps = "".join(f"['{step}']" for step in within.replace("'", "\\'").split("."))
+    return unmarked(F.try_variant_get(json, f"${steps}", "string"))
