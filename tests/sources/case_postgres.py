@@ -10,9 +10,9 @@ import pytest
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.window import first_window, window_of
 from incload_assets.platform.lake import Lake
-from incload_assets.sources.postgres import source as database_source
-from incload_assets.sources.postgres.query_by_id import QueryById
-from incload_assets.sources.postgres.query_by_time import QueryByTime
+from incload_assets.sources.database import source as database_source
+from incload_assets.sources.database.query_by_id import QueryById
+from incload_assets.sources.database.query_by_time import QueryByTime
 from tests.servers.postgres import PostgresServer
 from tests.servers.switch import switched
 from tests.sources.case import TYPES, Case, Content, Place
@@ -107,5 +107,5 @@ class PostgresById(PostgresCase):
             ended = window_of(self.partitions_def, window)
             self.fill_window(window, content[window])
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(database_source, "server_of", lambda c, end=ended.end: replace(ask(c), now=end))
+                patch.setattr(database_source, "server_of", lambda *given, end=ended.end: replace(ask(*given), now=end))
                 detected(self.source(), "items", [ended], {}, first=first, lake=lake)

@@ -10,12 +10,12 @@ from pyspark.sql import SparkSession
 
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.window import Window
+from incload_assets.platform.dialects.dialect import Server
 from incload_assets.platform.errors import SourceUnreadable
 from incload_assets.platform.lake import Lake
-from incload_assets.sources.postgres import query_by_id
-from incload_assets.sources.postgres import source as database_source
-from incload_assets.sources.postgres.closing import Server
-from incload_assets.sources.postgres.query_by_id import QueryById
+from incload_assets.sources.database import query_by_id
+from incload_assets.sources.database import source as database_source
+from incload_assets.sources.database.query_by_id import QueryById
 from tests.support.databases import NEWEST, Shop, at, put, shop, window
 from tests.support.detection import detected
 from tests.support.tables import day, make
@@ -33,8 +33,8 @@ class Clock:
         self.now = at("2026-01-01 12:00")
         ask = database_source.server_of
 
-        def server_of(connection: object) -> Server:
-            server = ask(connection)  # type: ignore[arg-type]
+        def server_of(*given: object) -> Server:
+            server = ask(*given)  # type: ignore[arg-type]
             # when others began is hidden, as from an account without privileges
             return replace(
                 server,

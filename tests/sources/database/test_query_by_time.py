@@ -17,9 +17,9 @@ from incload_assets.declaration.source import EXTRACTED_COLUMNS, Position
 from incload_assets.declaration.window import Window
 from incload_assets.platform.databases import Database
 from incload_assets.platform.errors import DeclarationError, SourceUnavailable, SourceUnreadable
-from incload_assets.sources.postgres import closing as database_closing
-from incload_assets.sources.postgres import reading as database_reading
-from incload_assets.sources.postgres.query_by_time import QueryByTime
+from incload_assets.sources.database import closing as database_closing
+from incload_assets.sources.database import reading as database_reading
+from incload_assets.sources.database.query_by_time import QueryByTime
 from tests.servers.postgres import running_postgres
 from tests.support.databases import NAME, NEWEST, Shop, lag_until, put, shop, window
 from tests.support.detection import detected
