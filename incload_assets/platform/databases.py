@@ -2,19 +2,20 @@
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from incload_assets.platform.dialects.dialect import Address, Dialect
+from incload_assets.platform.dialects.mysql import Mysql
 from incload_assets.platform.dialects.postgres import Postgres
 from incload_assets.platform.errors import SourceUnreadable
 from incload_assets.platform.secret import secret
 
-POSTGRES = Postgres()
-DIALECTS: tuple[Dialect, ...] = (POSTGRES,)
+POSTGRES, MYSQL = Postgres(), Mysql()
+DIALECTS: tuple[Dialect, ...] = (POSTGRES, MYSQL)
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 _BY_SCHEME = {scheme: dialect for dialect in DIALECTS for scheme in dialect.schemes}
@@ -66,6 +67,8 @@ class Database(Address):
             raise _wrong(name, f"{prefix}URL holds an account", f"accounts belong in {prefix}USER and {prefix}PASSWORD")
         if unknown := sorted(options.keys() - set(dialect.tls)):
             raise _wrong(name, f"{prefix}URL has the options {unknown}", f"options are {', '.join(dialect.tls)}")
+        if problem := _tls_problem(dialect, options):
+            raise _wrong(name, f"{prefix}URL: {problem}", f"{dialect.tls_mode[0]} is one of {_modes(dialect)}")
         try:
             password = secret(prefix + "PASSWORD")
         except ValueError as error:
@@ -106,12 +109,34 @@ def knows(name: str) -> bool:
     )
 
 
+def configured(dialect: Dialect) -> bool:
+    """True if the environment configures a database of a dialect."""
+    addresses = (value for key, value in os.environ.items() if re.fullmatch(r"INCLOAD_DATABASE_\w+_URL", key))
+    return any(address.startswith(tuple(f"{scheme}://" for scheme in dialect.schemes)) for address in addresses)
+
+
 def provide(name: str, provider: Callable[[], Database]) -> None:
     """Registers a provider of a database that the environment does not configure; it may raise SourceUnavailable.
 
     Dagster's runs are separate processes, so call this in the module that declares the tables of the database.
     """
     _provided[name] = provider
+
+
+def _modes(dialect: Dialect) -> str:
+    return ", ".join((*dialect.plain_modes, *dialect.encrypted_modes))
+
+
+def _tls_problem(dialect: Dialect, options: Mapping[str, str]) -> str:
+    """The reason why TLS would not be as an URL's options seem to say; empty if there is none."""
+    option, default = dialect.tls_mode
+    authority, *verifying = dialect.authority
+    mode = options.get(option, default)
+    if mode not in (*dialect.plain_modes, *dialect.encrypted_modes):
+        return f"{option} has an unknown value"
+    if authority in options and mode not in verifying:
+        return f"{authority} has no effect, because {option} is {mode}; it needs {' or '.join(verifying)}"
+    return ""
 
 
 def _wrong(name: str, problem: str, rule: str | None = None) -> Exception:

@@ -117,9 +117,16 @@ class Dialect(ABC):
     """Names of options of the URL."""
     tls_mode: ClassVar[tuple[str, str]]
     """The option that turns TLS on, and its value where the URL has none."""
-    encrypted_modes: ClassVar[frozenset[str]]
+    encrypted_modes: ClassVar[tuple[str, ...]]
+    """Values of that option with which every connection is encrypted."""
+    plain_modes: ClassVar[tuple[str, ...]]
+    """Other values of that option."""
+    authority: ClassVar[tuple[str, ...]]
+    """The option that names a file with a trusted authority, and the modes that look at it."""
     schema: ClassVar[str]
     """The schema of a table that is named without one; empty: the database is its own schema."""
+    text: ClassVar[str]
+    """The type to which values are cast to have them as text."""
     jar: ClassVar[str]
     """Maven coordinate of the JDBC driver."""
     driver: ClassVar[str]
@@ -195,10 +202,6 @@ class Dialect(ABC):
         """SQL of the number of ascending bounds, at least one, that a row's value has reached; 0 for NULL."""
 
     @abstractmethod
-    def chosen(self, texts: Sequence[str], number: str) -> str:
-        """SQL of the text at a number, counted from 0."""
-
-    @abstractmethod
     def statistics(self, sql: str, columns: Sequence[Column], by: Column, bucket: str, where: str) -> str:
         """A query that returns, by bucket: bucket, rows, hash, bytes of text, NULLs of ``by``, its least, its greatest.
 
@@ -208,7 +211,3 @@ class Dialect(ABC):
     def finite(self, name: str) -> str:
         """SQL condition that a value of a window column is a moment or a number."""
         return f"{name} IS NOT NULL"
-
-    def as_text(self, sql: str) -> str:
-        """SQL of a value as text."""
-        return f"CAST({sql} AS char)"

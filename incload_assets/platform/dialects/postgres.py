@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 import psycopg
 
 from incload_assets.platform.dialects.dialect import APPLICATION, Address, Catalog, Column, Dialect, Server, Stated
-from incload_assets.platform.dialects.values import moment, string
+from incload_assets.platform.dialects.values import moment
 from incload_assets.platform.dialects.watch import cut_after
 
 _CATALOG = """
@@ -79,8 +79,11 @@ class Postgres(Dialect):
     # libpq and the JDBC driver have the same names for these; passwords do not belong in an address
     tls = ("sslmode", "sslrootcert", "sslcert", "sslkey")
     tls_mode = ("sslmode", "prefer")
-    encrypted_modes = frozenset({"require", "verify-ca", "verify-full"})
+    encrypted_modes = ("require", "verify-ca", "verify-full")
+    plain_modes = ("disable", "allow", "prefer")
+    authority = ("sslrootcert", "require", "verify-ca", "verify-full")
     schema = "public"
+    text = "text"
     jar = "org.postgresql:postgresql:42.7.7"
     driver = "org.postgresql.Driver"
     times: ClassVar = {"timestamptz": "timestamptz", "timestamp": "timestamp"}
@@ -211,10 +214,6 @@ class Postgres(Dialect):
         value = self.quoted(column.name) + ("" if column.type in self.times else "::bigint")
         return f"coalesce(width_bucket({value}, ARRAY[{', '.join(self.literal(column, b) for b in bounds)}]), 0)"
 
-    def chosen(self, texts: Sequence[str], number: str) -> str:
-        """From an array."""
-        return f"(ARRAY[{', '.join(map(string, texts))}])[1 + {number}]"
-
     def statistics(self, sql: str, columns: Sequence[Column], by: Column, bucket: str, where: str) -> str:
         """``hashtextextended`` of the row as text; OFFSET 0 keeps the server from computing the text for each use."""
         name, value = self.quoted(by.name), self.value(by)
@@ -228,10 +227,6 @@ class Postgres(Dialect):
     def finite(self, name: str) -> str:
         """``isfinite``."""
         return f"isfinite({name})"
-
-    def as_text(self, sql: str) -> str:
-        """With a cast to ``text``."""
-        return f"{sql}::text"
 
 
 def _session(timeout: int) -> str:

@@ -102,7 +102,7 @@ def _ahead(connection: Any, relation: Relation, column: Column, after: datetime)
     """The number of rows dated after an instant, and the first of their finite times."""
     dialect = relation.dialect
     name = dialect.quoted(column.name)
-    first = dialect.as_text(f"min(CASE WHEN {dialect.finite(name)} THEN {name} END)")
+    first = f"CAST(min(CASE WHEN {dialect.finite(name)} THEN {name} END) AS {dialect.text})"
     later = f"{name} >= {dialect.literal(column, micros(after))}"
     [(rows, least)] = connection.rows(f"SELECT count(*), {first} FROM {relation.sql} WHERE {later}")
     return rows, least

@@ -17,7 +17,7 @@ ROWS_PER_READ = 250_000
 FETCH_ROWS = 10_000
 _MAX_READS = 64
 # without quotes, so that they are the same in each dialect
-_AT, _WINDOW, _BY = "incload_at", "incload_window", "incload_by"
+_AT, _BUCKET, _BY = "incload_at", "incload_bucket", "incload_by"
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def read_parts(
     keys = {numbers[part.range]: key for key, part in asked.items()}
     names = [keys.get(number, "") for number in range(max(keys, default=0) + 1)]
     selected = [f"{dialect.readable(known)} AS c{number}" for number, known in enumerate(relation.columns.values())]
-    selected += [f"{dialect.value(column)} AS {_AT}", f"{dialect.chosen(names, bucket)} AS {_WINDOW}"]
+    selected += [f"{dialect.value(column)} AS {_AT}", f"{bucket} AS {_BUCKET}"]
     selected += [f"{quoted(column.name)} AS {_BY}"]
     frame = spark.read.jdbc(
         database.jdbc_url,
@@ -68,7 +68,7 @@ def read_parts(
         (F.to_json(F.struct(*others), TIMES_AS_JSON) if others else nothing).alias("_rescued"),
         nothing.alias("_malformed"),
         F.struct(*place).alias("_source"),
-        F.col(_WINDOW).alias("_window"),
+        F.get(F.array(*map(F.lit, names)), F.col(_BUCKET).cast("int")).alias("_window"),
     )
 
 
