@@ -18,7 +18,7 @@ POSTGRES, MYSQL = Postgres(), Mysql()
 DIALECTS: tuple[Dialect, ...] = (POSTGRES, MYSQL)
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
-_BY_SCHEME = {scheme: dialect for dialect in DIALECTS for scheme in dialect.schemes}
+BY_SCHEME = {scheme: dialect for dialect in DIALECTS for scheme in dialect.schemes}
 _provided: "dict[str, Callable[[], Database]]" = {}
 
 
@@ -60,7 +60,7 @@ class Database(Address):
         except ValueError:
             raise _wrong(name, f"{prefix}URL is no URL, or its port or {prefix}TIMEOUT is no number") from None
         catalog = unquote(url.path.removeprefix("/"))
-        dialect = _BY_SCHEME.get(url.scheme)
+        dialect = BY_SCHEME.get(url.scheme)
         if dialect is None or not host or not catalog or timeout <= 0:
             raise _wrong(name, f"{prefix}URL lacks the host or the database, or has another scheme")
         if url.username or url.password:
@@ -143,6 +143,6 @@ def _wrong(name: str, problem: str, rule: str | None = None) -> Exception:
     prefix = f"INCLOAD_DATABASE_{name.upper()}_"
     return SourceUnreadable(
         f"database {name!r}: {problem}",
-        rule=rule or f"{prefix}URL is postgresql://host:port/database, with TLS options after a ?",
+        rule=rule or f"{prefix}URL is {', '.join(BY_SCHEME)}://host:port/database, with TLS options after a ?",
         remedy=f"set {prefix}URL, {prefix}USER and {prefix}PASSWORD where the code location runs",
     )

@@ -131,6 +131,8 @@ class Dialect(ABC):
     """Maven coordinate of the JDBC driver."""
     driver: ClassVar[str]
     """Class of the JDBC driver."""
+    account: ClassVar[tuple[str, str]]
+    """Variables in which clients of the database look for user and password."""
     times: ClassVar[Mapping[str, str]]
     """Types of a column of times, with their names for people."""
     integers: ClassVar[Mapping[str, str]]

@@ -1,20 +1,21 @@
 """MySQL and MariaDB, with PyMySQL and MariaDB's JDBC driver; the server says which of the two it is."""
 
 import re
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Any, ClassVar
 
 import pymysql
 
 from incload_assets.platform.dialects.dialect import APPLICATION, Address, Catalog, Column, Dialect, Server, Stated
+from incload_assets.platform.dialects.innodb import REPLICA, running
 from incload_assets.platform.dialects.tls import context_of
 from incload_assets.platform.dialects.values import moment, reached
 
 # Hashes of rows and literals depend on these, so the defaults of account and server must not apply. Spark quotes names
-# by double quotes; a backslash in a text is a backslash. MySQL executes the comments of 507.., MariaDB those of M.
+# by double quotes; a backslash in a text is a backslash. MySQL alone executes comments of version 507.., MariaDB alone
+# comments with M.
 _SESSION = """SET SESSION time_zone = '+00:00', sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES',
  sql_select_limit = 18446744073709551615, net_write_timeout = {seconds} + 600
  /*M!100101 , max_statement_time = {seconds}, tx_read_only = 1, tx_isolation = 'REPEATABLE-READ' */
@@ -34,20 +35,6 @@ SELECT c.column_name, c.column_type, c.is_nullable = 'NO', c.column_key = 'PRI',
   AND s.column_name = c.column_name AND s.seq_in_index = 1)
 FROM information_schema.columns c WHERE c.table_schema = %s AND c.table_name = %s ORDER BY c.ordinal_position
 """
-# Statements take NOW() when they arrive, and may wait for a lock before their transaction begins.
-_STATEMENTS = """
-SELECT id, user = 'system user', utc_timestamp() - INTERVAL time + 1 SECOND FROM information_schema.processlist
-WHERE command NOT IN ('Sleep', 'Daemon') AND command NOT LIKE 'Binlog Dump%' AND id <> connection_id()
-"""
-# InnoDB tells the begin in the time zone of the server's machine; of the hour that comes twice, the first is meant
-_TRANSACTIONS = """
-SELECT thread, thread = connection_id(),
-  IF(convert_tz(utc - INTERVAL 1 HOUR, '+00:00', 'SYSTEM') = begun, utc - INTERVAL 1 HOUR, utc)
-FROM (SELECT trx_mysql_thread_id AS thread, trx_started AS begun, convert_tz(trx_started, 'SYSTEM', '+00:00') AS utc
-  FROM information_schema.innodb_trx WHERE trx_is_read_only = 0 OR trx_mysql_thread_id = connection_id()) AS running
-"""
-_CACHED_SECONDS, _LOOKS = 0.11, 50
-"""How long InnoDB answers with its last list of transactions, counted from the last answer; how often it is asked."""
 _INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
 _BYTES = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")
 _LONG = ("tinytext", "text", "mediumtext", "longtext", "json", *_BYTES[2:])
@@ -63,6 +50,9 @@ class _Connection(pymysql.Connection):
     @property
     def is_mariadb(self) -> bool:
         return "MariaDB" in str(vars(self)["server_version"])
+
+    def wait(self, seconds: int) -> None:
+        self._read_timeout = self._write_timeout = seconds
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with self.cursor() as cursor:
@@ -83,6 +73,7 @@ class Mysql(Dialect):
     authority = ("ssl-ca", "VERIFY_CA", "VERIFY_IDENTITY")
     schema = ""
     text = "char"
+    account = ("MYSQL_USER", "MYSQL_PWD")
     jar = "org.mariadb.jdbc:mariadb-java-client:3.5.6"
     driver = "org.mariadb.jdbc.Driver"
     times: ClassVar = {"timestamp": "timestamp", "datetime": "datetime"}
@@ -105,7 +96,7 @@ class Mysql(Dialect):
     @contextmanager
     def connect(self, address: Address) -> Iterator[_Connection]:
         """A connection of PyMySQL."""
-        mode, limit = address.tls.get("ssl-mode", "DISABLED"), address.timeout + address.connect_seconds
+        mode, limit = address.tls.get("ssl-mode", "DISABLED"), address.connect_seconds
         try:
             context = None if mode == "DISABLED" else context_of(address.tls.get("ssl-ca"), _JDBC_TLS[mode])
         except OSError as error:
@@ -113,9 +104,10 @@ class Mysql(Dialect):
         with _Connection(
             host=address.host, port=address.port, database=address.catalog, user=address.user,
             password=address.password, charset="utf8mb4", autocommit=True, program_name=APPLICATION,
-            connect_timeout=address.connect_seconds, read_timeout=limit, write_timeout=limit,
+            connect_timeout=limit, read_timeout=limit, write_timeout=limit,
             init_command=_SESSION.format(seconds=address.timeout), ssl=context, ssl_disabled=context is None,
         ) as connection:  # fmt: skip
+            connection.wait(address.timeout + limit)
             if not connection.is_mariadb:  # which would tell numbers of up to a day ago
                 connection.rows("SET SESSION information_schema_stats_expiry = 0")
             yield connection
@@ -128,15 +120,16 @@ class Mysql(Dialect):
     def jdbc_options(self, address: Address) -> Mapping[str, str]:
         """The driver's options; conditions stay in Spark, because the server's collations compare texts otherwise."""
         authority = {"serverSslCert": address.tls["ssl-ca"]} if "ssl-ca" in address.tls else {}
+        limit = address.connect_seconds
         return authority | {
-            "sslMode": _JDBC_TLS[address.tls.get("ssl-mode", "DISABLED")], "initSql": _SESSION.format(seconds=address.timeout),
-            "connectTimeout": f"{address.connect_seconds}000", "allowLocalInfile": "false", "tcpKeepAlive": "true",
-            "socketTimeout": f"{address.timeout + address.connect_seconds}000", "allowPublicKeyRetrieval": "true",
+            "sslMode": _JDBC_TLS[address.tls.get("ssl-mode", "DISABLED")], "connectTimeout": f"{limit}000",
+            "initSql": _SESSION.format(seconds=address.timeout), "socketTimeout": f"{address.timeout + limit}000",
+            "allowLocalInfile": "false", "tcpKeepAlive": "true", "allowPublicKeyRetrieval": "true",
             "pushDownPredicate": "false",
         }  # fmt: skip
 
     def told(self, error: Exception) -> tuple[str, bool] | None:
-        """Number and text of PyMySQL's errors; those of the client are numbered from 2000."""
+        """Number and text of PyMySQL's errors; errors of the client are numbered from 2000."""
         if not isinstance(error, pymysql.err.MySQLError):
             return None
         number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
@@ -176,17 +169,12 @@ class Mysql(Dialect):
             f"SELECT cast(unix_timestamp() - variable_value AS signed) FROM {variables}.global_status "
             "WHERE variable_name = 'UPTIME'"
         )
-        statements = connection.rows(_STATEMENTS)  # before the transactions: a statement ends, what it began stays
-        transactions, blind = _transactions(connection)
-        if read_only or any(is_replication for _, is_replication, _ in statements):
-            blind = "a replica does not know the transactions of its primary server"
-        begun: dict[str, datetime | None] = {}
-        for thread, _, begin in [*transactions, *statements]:
-            known = begun.get(str(thread), begin)
-            begun[str(thread)] = min(known, begin) if known and begin else None
+        begun, blind = running(connection)
+        if read_only:
+            blind = REPLICA
         prepared = int("0" in begun)  # a prepared transaction whose session has ended has no thread
-        running = {thread: begin and begin.replace(tzinfo=UTC) for thread, begin in begun.items() if thread != "0"}
-        return Server(now.replace(tzinfo=UTC), str(started), blind, prepared, running, {})
+        transactions = {thread: begin for thread, begin in begun.items() if thread != "0"}
+        return Server(now.replace(tzinfo=UTC), str(started), blind, prepared, transactions, {})
 
     def quoted(self, name: str) -> str:
         """In backticks."""
@@ -240,21 +228,3 @@ class Mysql(Dialect):
     def finite(self, name: str) -> str:
         """No zero date."""
         return f"{name} >= TIMESTAMP'0001-01-01 00:00:00'"
-
-
-def _transactions(connection: Any) -> tuple[list[tuple[Any, ...]], str]:
-    """The running transactions, by a list that is newer than a transaction of our own; or why there is none."""
-    try:
-        connection.rows("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-        for _ in range(_LOOKS):
-            found = connection.rows(_TRANSACTIONS)
-            if any(own for _, own, _ in found):
-                return [row for row in found if not row[1]], ""
-            time.sleep(_CACHED_SECONDS)
-    except pymysql.err.MySQLError as error:
-        if error.args[0] != pymysql.constants.ER.SPECIFIC_ACCESS_DENIED_ERROR:
-            raise
-        return [], "the account may not see transactions of others; GRANT PROCESS ON *.* to it"
-    finally:
-        connection.rows("COMMIT")  # rows are read later, by what was committed then
-    return [], "the server's list of transactions is old, because others ask for it all the time"

@@ -81,9 +81,10 @@ class Postgres(Dialect):
     tls_mode = ("sslmode", "prefer")
     encrypted_modes = ("require", "verify-ca", "verify-full")
     plain_modes = ("disable", "allow", "prefer")
-    authority = ("sslrootcert", "require", "verify-ca", "verify-full")
+    authority = ("sslrootcert", *plain_modes, *encrypted_modes)
     schema = "public"
     text = "text"
+    account = ("PGUSER", "PGPASSWORD")
     jar = "org.postgresql:postgresql:42.7.7"
     driver = "org.postgresql.Driver"
     times: ClassVar = {"timestamptz": "timestamptz", "timestamp": "timestamp"}

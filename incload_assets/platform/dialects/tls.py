@@ -4,7 +4,7 @@ import ssl
 
 
 def context_of(authority: str | None, mode: str) -> ssl.SSLContext:
-    """The context of a client that trusts an authority (a file; None: those of the system).
+    """The context of a client that trusts an authority (a file; None: the system's authorities).
 
     Args:
         authority: File with certificates, in PEM.

@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 from incload_assets.platform.databases import DIALECTS
 from incload_assets.platform.dialects.dialect import Dialect, Kind
 from incload_assets.platform.errors import IncrementalLoadError, SourceUnavailable, SourceUnreadable
-from incload_assets.platform.failures import Fault, first_match, masked
+from incload_assets.platform.failures import Fault, first_match, masked, not_installed
 
 _MEANINGS: dict[Kind, tuple[type[IncrementalLoadError], str, str, str]] = {
     "refused": (
@@ -66,8 +66,14 @@ def read_failure(table_name: str, place: str, error: PySparkException) -> Increm
     """The error for a JDBC driver's error within Spark's; None if the error is of another kind."""
     told = str(error)
     for dialect in DIALECTS:
+        if re.search(rf"ClassNotFoundException\W+{re.escape(dialect.driver)}", told):
+            raise not_installed(
+                f"{table_name}: {place}: Spark has no JDBC driver of {dialect.name}",
+                rule="Spark has the drivers of the databases that the environment configures when Spark starts",
+                remedy=f"restart Spark (incload stop); a Spark server of yours needs {dialect.jar}",
+            )
         if dialect.package in told:
-            reason = re.search(rf"{re.escape(dialect.package)}\S+?(?:Exception|Error): ([^\n]+)", told)
+            reason = re.search(rf"(?:{re.escape(dialect.package)}|java\.sql)\S+?(?:Exception|Error): ([^\n]+)", told)
             return meaning_of(dialect, table_name, place, told) or _other(
                 table_name, place, reason[1] if reason else told, transient=False
             )

@@ -25,7 +25,7 @@ from incload_assets.sources.database import reading as database_reading
 from incload_assets.sources.database.errors import looking
 from incload_assets.sources.database.query_by_id import QueryById
 from incload_assets.sources.database.query_by_time import QueryByTime
-from tests.servers.mariadb import running_mariadb
+from tests.servers.mariadb import MariadbServer, running_mariadb
 from tests.support.certificates import Authority
 from tests.support.databases import NAME, NEWEST, MariadbShop, lag_until, mariadb_shop, put, window
 from tests.support.detection import detected
@@ -231,6 +231,23 @@ def test_a_server_that_is_read_only_as_replicas_are_completes_no_window(shop: Ma
     assert BY_TIME.settled(look(BY_TIME, 1)[day(1)])
 
 
+def test_a_replica_completes_no_window_even_if_it_can_be_written(
+    mariadb: MariadbServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running_mariadb("server_id = 2") as replica:
+        MariadbShop(replica, monkeypatch)
+        assert BY_TIME.settled(look(BY_TIME, 1)[day(1)])
+        replica.run(
+            None,
+            f"CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {mariadb.port}, "
+            f"MASTER_USER = '{mariadb.user}', MASTER_PASSWORD = '{mariadb.password}', MASTER_USE_GTID = current_pos",
+            "START SLAVE SQL_THREAD",
+        )
+        found = look(BY_TIME, 1)[day(1)]
+        assert "a replica does not know the transactions of its primary server" in found.summary
+        assert not BY_TIME.settled(found)
+
+
 def test_without_process_no_window_becomes_complete_and_the_summary_says_what_to_grant(reader: MariadbShop) -> None:
     reader.run(f"GRANT SELECT ON shop.items TO {READER}")
     found = look(BY_TIME, 1)[day(1)]
@@ -421,6 +438,11 @@ def test_refusals_are_named_by_either_driver_and_without_secrets(
         return caught.value
 
     assert read().problem == "items: shop.items: Table 'shop.items' doesn't exist"
+    with monkeypatch.context() as patch:
+        patch.setattr(type(MYSQL), "driver", "org.mariadb.jdbc.DriverThatIsNotThere")
+        without = read()
+    assert without.problem == "items: shop.items: Spark has no JDBC driver of MySQL or MariaDB"
+    assert (without.transient, "mariadb-java-client" in str(without.remedy)) == (False, True)
     told = "Access denied for user 'weak'"
     for error in (read(PASSWORD="wrong, and not-to-be-shown"), failed_look(BY_TIME)):
         assert isinstance(error, SourceUnreadable) and told in error.problem
