@@ -91,7 +91,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def _own(home: Path) -> Settings:
     # The server ends itself, should the test run be killed before it can.
-    return Settings(home=home, spark="local", spark_idle_minutes=5, s3=True, **settings_for_kafka())
+    return Settings(home=home, spark="local", spark_idle_minutes=5, s3=True, mysql=True, **settings_for_kafka())
 
 
 @pytest.fixture(scope="session")

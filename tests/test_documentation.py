@@ -215,7 +215,7 @@ def assert_setting(name: str, value: str) -> None:
     """A setting that there is, with a value that it takes."""
     if re.fullmatch(r"INCLOAD_KEY_(CRM|ERASURE)(_FILE)?", name):
         return
-    if named := re.fullmatch(r"INCLOAD_(DATABASE|KAFKA)_SHOP_([A-Z]+)(_FILE)?", name):
+    if named := re.fullmatch(r"INCLOAD_(DATABASE|KAFKA)_(?:WEB)?SHOP_([A-Z]+)(_FILE)?", name):
         assert named[2] in {"DATABASE": ("URL", "USER", "PASSWORD"), "KAFKA": ("SERVERS", "OPTIONS")}[named[1]], name
         assert not named[3] or named[2] in ("PASSWORD", "OPTIONS"), name
         assert named[2] != "OPTIONS" or isinstance(json.loads(value), dict)

@@ -11,13 +11,13 @@ from incload_assets.declaration.slo import Slo
 from incload_assets.declaration.source import EXTRACTED_COLUMNS, Absent, DetectRequest, Position, Shows, Source
 from incload_assets.declaration.subject import Subject
 from incload_assets.declaration.table import Freshness, Quarantine
+from incload_assets.sources.database.query_by_id import QueryById
+from incload_assets.sources.database.query_by_time import QueryByTime
+from incload_assets.sources.database.replication_slot import ReplicationSlot
 from incload_assets.sources.debezium.debezium import Debezium
 from incload_assets.sources.files.files import Files
 from incload_assets.sources.files.json import json_records
 from incload_assets.sources.kafka.kafka import Kafka
-from incload_assets.sources.postgres.query_by_id import QueryById
-from incload_assets.sources.postgres.query_by_time import QueryByTime
-from incload_assets.sources.postgres.replication_slot import ReplicationSlot
 from incload_assets.sources.several import Several
 from incload_assets.sources.staging import staged_json
 from incload_assets.sources.unwrapped import Unwrapped

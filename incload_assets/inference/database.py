@@ -1,12 +1,10 @@
-"""A PostgreSQL table as the origin of a table: its catalog states types, NULLs and key; a query reads a sample."""
+"""A database table as the origin of a table: its catalog states types, NULLs and key; a query reads a sample."""
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import psycopg
 import pyspark.sql.types as T
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -17,42 +15,20 @@ from incload_assets.inference.measure import ROWS, UNREADABLE, Field
 from incload_assets.inference.origin import WINDOW, Origin, Partitions
 from incload_assets.inference.spelled import text
 from incload_assets.platform.databases import Database
+from incload_assets.platform.dialects.dialect import Stated
 from incload_assets.platform.errors import SourceUnreadable
-from incload_assets.platform.sql import col
-from incload_assets.sources.postgres.errors import looking
-from incload_assets.sources.postgres.reading import jdbc_properties
-from incload_assets.sources.postgres.relation import INTEGERS, TIMES, Relation, quoted, relation_of
+from incload_assets.sources.database.errors import looking
+from incload_assets.sources.database.reading import jdbc_properties
+from incload_assets.sources.database.relation import Relation, relation_of
 
-_FACTS = """
-SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
-  array_position(i.indkey::int[], a.attnum::int) IS NOT NULL AS in_key,
-  EXISTS (SELECT FROM pg_index x WHERE x.indrelid = a.attrelid AND x.indkey[0] = a.attnum) AS leads_an_index,
-  col_description(a.attrelid, a.attnum)
-FROM pg_attribute a
-LEFT JOIN pg_index i ON i.indrelid = a.attrelid AND i.indisprimary
-WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
-ORDER BY a.attnum
-"""
-_NATIVE: Mapping[str, T.DataType] = {
-    "bool": T.BooleanType(), "int2": T.LongType(), "int4": T.LongType(), "int8": T.LongType(), "float4": T.DoubleType(),
-    "float8": T.DoubleType(), "date": T.DateType(), "timestamptz": T.TimestampType(), "timestamp": T.TimestampType(),
-    "bytea": T.BinaryType(),
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+_TYPES: Mapping[str, T.DataType] = {
+    "boolean": T.BooleanType(), "bigint": T.LongType(), "double": T.DoubleType(), "date": T.DateType(),
+    "timestamp": T.TimestampType(), "binary": T.BinaryType(), "string": T.StringType(),
 }  # fmt: skip
-_NUMERIC = re.compile(r"numeric\((\d+),(\d+)\)")
 _MOST_DIGITS = 38
 _OLDEST = timedelta(days=3650)
 """Age beyond which rows get no windows of their own."""
-
-
-@dataclass(frozen=True)
-class _Stated:
-    """A column as the catalog states it."""
-
-    name: str
-    type: str
-    required: bool
-    in_key: bool
-    indexed: bool
 
 
 def origin_of_table(spark: SparkSession, table: str, database_name: str, name: str) -> Origin:
@@ -71,7 +47,7 @@ def origin_of_table(spark: SparkSession, table: str, database_name: str, name: s
         database = Database.named(database_name)
         with database.connect() as connection:
             relation = relation_of(connection, table, database, name)
-            stated = [_Stated(*row[:5]) for row in connection.execute(_FACTS, [relation.oid]).fetchall()]
+            stated = database.dialect.stated(connection, relation.catalog)
             by, is_time = _window_column(table, relation, stated)
             times = _times(connection, relation, by) if is_time else (None, None)
         frame = _rows(spark, database, relation, by)
@@ -87,7 +63,7 @@ def origin_of_table(spark: SparkSession, table: str, database_name: str, name: s
     return Origin(
         place=f"the table {relation.place}",
         frame=frame.withColumn(WINDOW, F.lit("")),
-        fields=[_field(relation, column) for column in stated],
+        fields=[_field(column) for column in stated],
         source=f"{'QueryByTime' if is_time else 'QueryById'}({text(database_name)}, {text(name)}, "
         f"{'modified' if is_time else 'id'}={text(by)})",
         imports=["QueryByTime" if is_time else "QueryById"],
@@ -102,15 +78,14 @@ def origin_of_table(spark: SparkSession, table: str, database_name: str, name: s
     )
 
 
-def _window_column(table: str, relation: Relation, stated: Sequence[_Stated]) -> tuple[str, bool]:
+def _window_column(table: str, relation: Relation, stated: Sequence[Stated]) -> tuple[str, bool]:
     """The column whose ranges are windows, and whether it is a time: of the last change, else a number that counts."""
-    times = [
-        (time_rank(c.name), place, c.name) for place, c in enumerate(stated) if relation.columns[c.name].type in TIMES
-    ]
+    kinds, dialect = {name: column.type for name, column in relation.columns.items()}, relation.dialect
+    times = [(time_rank(c.name), place, c.name) for place, c in enumerate(stated) if kinds[c.name] in dialect.times]
     changed = [entry for entry in times if entry[0] == 0]
-    whole = [column for column in stated if relation.columns[column.name].type in INTEGERS]
+    whole = [column for column in stated if kinds[column.name] in dialect.integers]
     numbers = [column.name for column in whole if counted(column.name)]
-    numbers += [c.name for c in whole if c.in_key and relation.columns[c.name].cache is not None]  # from a sequence
+    numbers += [c.name for c in whole if c.in_key and relation.columns[c.name].last is not None]  # from a sequence
     if changed or (times and not numbers):
         return min(changed or times)[2], True
     numbers += [column.name for column in whole if column.in_key]
@@ -123,46 +98,44 @@ def _window_column(table: str, relation: Relation, stated: Sequence[_Stated]) ->
     )
 
 
-def _times(connection: psycopg.Connection[Any], relation: Relation, by: str) -> tuple[datetime | None, datetime | None]:
+def _times(connection: Any, relation: Relation, by: str) -> tuple[datetime | None, datetime | None]:
     """The oldest and the newest finite time of the column."""
-    column = quoted(by)
-    query = f"SELECT min({column}), max({column}) FROM {relation.sql} WHERE isfinite({column})"
-    [found] = connection.execute(query.encode()).fetchall()
+    column = relation.dialect.quoted(by)
+    query = f"SELECT min({column}), max({column}) FROM {relation.sql} WHERE {relation.dialect.finite(column)}"
+    [found] = connection.rows(query)
     oldest, newest = (moment and (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) for moment in found)
     return oldest, newest
 
 
 def _rows(spark: SparkSession, database: Database, relation: Relation, by: str) -> DataFrame:
     """The newest rows, with values as loads read them."""
-    selected = ", ".join(f"{column.sql} AS {quoted(name)}" for name, column in relation.columns.items())
-    newest = f"SELECT * FROM {relation.sql} ORDER BY {quoted(by)} DESC NULLS LAST LIMIT {ROWS}"
+    dialect, quoted = relation.dialect, relation.dialect.quoted
+    selected = ", ".join(f"{dialect.readable(column)} AS c{n}" for n, column in enumerate(relation.columns.values()))
+    newest = f"SELECT * FROM {relation.sql} ORDER BY {quoted(by)} IS NULL, {quoted(by)} DESC LIMIT {ROWS}"
     query = f"(SELECT {selected} FROM ({newest}) AS _newest) AS _rows"
     found = spark.read.jdbc(database.jdbc_url, query, properties=jdbc_properties(database))
-    return found.select(*(col(name) for name in relation.columns), F.lit(None).cast("string").alias(UNREADABLE))
+    named = [F.col(f"c{number}").alias(name) for number, name in enumerate(relation.columns)]
+    return found.select(*named, F.lit(None).cast("string").alias(UNREADABLE))
 
 
-def _field(relation: Relation, stated: _Stated) -> Field:
-    column = relation.columns[stated.name]
-    said = f"{stated.type} in the database"
+def _field(stated: Stated) -> Field:
     required = True if stated.required else None
-    if numeric := _NUMERIC.fullmatch(stated.type):
-        precision, scale = int(numeric[1]), int(numeric[2])
-        if precision <= _MOST_DIGITS and scale <= precision:
-            return Field(stated.name, T.DecimalType(precision, scale), stated=said, required=required)
-    native = _NATIVE.get(column.type, T.StringType()) if not column.nested else T.StringType()
-    if column.type == "timestamp":
-        said = f"{said}, without a zone, read as UTC"
-    if column.nested:
-        said = f"{said}, kept as JSON"
-    # a numeric without a scale is read as text, and its values decide
-    return Field(stated.name, native, stated="" if column.type == "numeric" else said, required=required)
+    said = f"{stated.said} in the database"
+    if stated.kind is None:
+        return Field(stated.name, T.StringType(), stated="", required=required)
+    if not (digits := _DECIMAL.fullmatch(stated.kind)):
+        return Field(stated.name, _TYPES[stated.kind], stated=said, required=required)
+    precision, scale = int(digits[1]), int(digits[2])
+    fits = precision <= _MOST_DIGITS and scale <= precision
+    kind = T.DecimalType(precision, scale) if fits else T.StringType()
+    return Field(stated.name, kind, stated=said, required=required)
 
 
 def _midnight(moment: datetime) -> datetime:
     return moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
 
 
-def _questions(relation: Relation, by: str, leading: _Stated, *, is_time: bool) -> list[str]:
+def _questions(relation: Relation, by: str, leading: Stated, *, is_time: bool) -> list[str]:
     asked = []
     if is_time:
         asked.append(f"does every change of a row set {by}? Changes that do not are not seen, nor are deletes.")

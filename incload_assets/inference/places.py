@@ -7,12 +7,13 @@ from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from incload_assets.platform import databases, kafka
+from incload_assets.platform.dialects.dialect import Dialect
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.object_store import is_s3
 
 FORMS = (
-    "a file, a folder, s3://bucket/prefix, DATABASE.TABLE, postgresql://host/database/schema.table, CLUSTER.TOPIC "
-    "or kafka://host:port/topic"
+    "a file, a folder, s3://bucket/prefix, DATABASE.TABLE, postgresql://host/database/schema.table, "
+    "mariadb://host/database/table, CLUSTER.TOPIC or kafka://host:port/topic"
 )
 """The forms of a place, for the help and for errors."""
 
@@ -59,8 +60,8 @@ def place_of(given: str, here: Path) -> Place:
     """
     if given.startswith(("s3://", "s3a://", "s3n://")):
         return FilesAt(re.sub("^s3[an]", "s3", given))
-    if re.match(r"postgres(?:ql)?://", given):
-        return _table_at(urlsplit(given), given)
+    if dialect := databases.BY_SCHEME.get(given.partition("://")[0]):
+        return _table_at(dialect, urlsplit(given), given)
     if given.startswith("kafka://"):
         return _topic_at(urlsplit(given))
     if (here / given).expanduser().exists():
@@ -80,7 +81,7 @@ def place_of(given: str, here: Path) -> Place:
     return TableAt(name.lower(), rest) if known == ["database"] else TopicAt(name.lower(), rest)
 
 
-def _table_at(url: SplitResult, given: str) -> TableAt:
+def _table_at(dialect: Dialect, url: SplitResult, given: str) -> TableAt:
     catalog, _, table = unquote(url.path.removeprefix("/")).partition("/")
     host = url.hostname or ""
     if not table and databases.knows(host):  # postgresql://shop/public.orders
@@ -88,17 +89,19 @@ def _table_at(url: SplitResult, given: str) -> TableAt:
     if not host or not catalog or not table:
         raise IncrementalLoadError(
             f"--from {_shown(given)}: the address lacks the host, the database or the table",
-            rule="it is postgresql://user@host:port/database/schema.table",
-            remedy="add what is missing; the password belongs in PGPASSWORD",
+            rule=f"it is {url.scheme}://user@host:port/database/table, or database/schema.table",
+            remedy=f"add what is missing; the password belongs in {dialect.account[1]}",
         )
-    bare = f"postgresql://{host}:{url.port or 5432}/{catalog}"
+    place = f"{host}:{url.port or dialect.port}/{catalog}"
     for name, known in _configured("INCLOAD_DATABASE_", "_URL").items():
-        if known.partition("?")[0].rstrip("/") in (bare, bare.replace(":5432", "")):
+        scheme, _, rest = known.partition("?")[0].rstrip("/").partition("://")
+        if databases.BY_SCHEME.get(scheme) is dialect and rest in (place, place.replace(f":{dialect.port}/", "/")):
             return TableAt(name, table)
     name = _name(catalog)
+    bare = f"{url.scheme}://{place}"
     lines = {"URL": f"{bare}?{url.query}" if url.query else bare}
-    lines["USER"] = url.username or os.environ.get("PGUSER") or os.environ.get("USER", "")
-    secret = unquote(url.password or "") or os.environ.get("PGPASSWORD", "")
+    lines["USER"] = url.username or os.environ.get(dialect.account[0]) or os.environ.get("USER", "")
+    secret = unquote(url.password or "") or os.environ.get(dialect.account[1], "")
     prefix = f"INCLOAD_DATABASE_{name.upper()}_"
     os.environ |= {f"{prefix}{part}": value for part, value in lines.items()} | {f"{prefix}PASSWORD": secret}
     shown = [*(f"{prefix}{part}={value}" for part, value in lines.items()), f"{prefix}PASSWORD={_HIDDEN}"]

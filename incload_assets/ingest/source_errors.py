@@ -3,9 +3,9 @@
 from pyspark.errors import PySparkException
 
 from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.sources.database.errors import read_failure
 from incload_assets.sources.files.errors import file_error
 from incload_assets.sources.kafka.errors import kafka_error
-from incload_assets.sources.postgres.errors import read_failure
 
 
 def read_error(table_name: str, error: BaseException, source: str = "its source") -> IncrementalLoadError | None:
@@ -13,6 +13,6 @@ def read_error(table_name: str, error: BaseException, source: str = "its source"
     if not isinstance(error, PySparkException):
         return None
     text = str(error)
-    if "org.postgresql" in text:
-        return read_failure(table_name, source, error)
+    if found := read_failure(table_name, source, error):
+        return found
     return file_error(table_name, text) or kafka_error(table_name, text, source)

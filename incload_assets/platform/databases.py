@@ -1,48 +1,37 @@
-"""Databases by name, from the environment: queried with psycopg, read by Spark over JDBC."""
+"""Databases by name, from the environment: queried by a Python driver, read by Spark over JDBC."""
 
 import os
 import re
-import socket
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from threading import Timer
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
-import psycopg
-
+from incload_assets.platform.dialects.dialect import Address, Dialect
+from incload_assets.platform.dialects.mysql import Mysql
+from incload_assets.platform.dialects.postgres import Postgres
 from incload_assets.platform.errors import SourceUnreadable
 from incload_assets.platform.secret import secret
 
-APPLICATION = "incload"
-"""The name of our connections in the database's own views."""
-CONNECT_SECONDS = 10
-DRIVER = "org.postgresql.Driver"
+POSTGRES, MYSQL = Postgres(), Mysql()
+DIALECTS: tuple[Dialect, ...] = (POSTGRES, MYSQL)
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
-# libpq and the JDBC driver have the same names for these; passwords do not belong in an address
-_TLS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
+BY_SCHEME = {scheme: dialect for dialect in DIALECTS for scheme in dialect.schemes}
 _provided: "dict[str, Callable[[], Database]]" = {}
 
 
-@dataclass(frozen=True)
-class Database:
-    """A PostgreSQL database (``catalog``) and the account that reads it, which needs only read access.
+@dataclass(frozen=True, kw_only=True)
+class Database(Address):
+    """A database by its name in the environment, and its dialect.
 
-    Connections are read-only, in UTC, and limited to ten seconds to connect and ``timeout`` seconds per statement, or
-    twice that if the network drops all packets. ``tls`` has ``sslmode``, ``sslrootcert`` and so on, as in libpq and
-    JDBC.
+    The account needs only read access. Connections are read-only, in UTC, and limited to ten seconds to connect and
+    ``timeout`` seconds per statement, or twice that if the network drops all packets.
     """
 
     name: str
-    host: str
-    port: int
-    catalog: str
-    user: str
-    password: str = field(repr=False)
-    tls: Mapping[str, str] = field(default_factory=dict)
-    timeout: int = 300
+    dialect: Dialect = POSTGRES
 
     @classmethod
     def named(cls, name: str, otherwise: "Callable[[], Database] | None" = None) -> "Database":
@@ -65,78 +54,52 @@ class Database:
             url, timeout = urlsplit(given["URL"]), int(os.environ.get(prefix + "TIMEOUT") or 300)
             host, port, options = (
                 url.hostname,
-                url.port or 5432,
+                url.port,
                 dict(parse_qsl(url.query, strict_parsing=bool(url.query))),
             )
         except ValueError:
             raise _wrong(name, f"{prefix}URL is no URL, or its port or {prefix}TIMEOUT is no number") from None
         catalog = unquote(url.path.removeprefix("/"))
-        if url.scheme not in ("postgresql", "postgres") or not host or not catalog or timeout <= 0:
+        dialect = BY_SCHEME.get(url.scheme)
+        if dialect is None or not host or not catalog or timeout <= 0:
             raise _wrong(name, f"{prefix}URL lacks the host or the database, or has another scheme")
         if url.username or url.password:
             raise _wrong(name, f"{prefix}URL holds an account", f"accounts belong in {prefix}USER and {prefix}PASSWORD")
-        if unknown := sorted(options.keys() - set(_TLS)):
-            raise _wrong(name, f"{prefix}URL has the options {unknown}", f"options are {', '.join(_TLS)}")
+        if unknown := sorted(options.keys() - set(dialect.tls)):
+            raise _wrong(name, f"{prefix}URL has the options {unknown}", f"options are {', '.join(dialect.tls)}")
+        if problem := _tls_problem(dialect, options):
+            raise _wrong(name, f"{prefix}URL: {problem}", f"{dialect.tls_mode[0]} is one of {_modes(dialect)}")
         try:
             password = secret(prefix + "PASSWORD")
         except ValueError as error:
             raise _wrong(name, str(error)) from None
-        return cls(name, host, port, catalog, given["USER"], password, options, timeout)
-
-    @contextmanager
-    def connect(self) -> Iterator[psycopg.Connection[Any]]:
-        """A connection for small queries, in autocommit mode."""
-        connection = psycopg.connect(
-            host=self.host,
-            port=self.port,
-            dbname=self.catalog,
-            user=self.user,
-            password=self.password,
-            connect_timeout=CONNECT_SECONDS,
-            application_name=APPLICATION,
-            options=self._session,
-            autocommit=True,
-            **self.tls,  # type: ignore[arg-type]
+        return cls(
+            name=name,
+            dialect=dialect,
+            host=host,
+            port=port or dialect.port,
+            catalog=catalog,
+            user=given["USER"],
+            password=password,
+            tls=options,
+            timeout=timeout,
         )
-        # if the network drops packets silently, the server's time-outs do not help
-        watch = Timer(2 * self.timeout + CONNECT_SECONDS, _cut, [connection.fileno()])
-        watch.daemon = True
-        with connection:
-            watch.start()
-            try:
-                yield connection
-            finally:
-                watch.cancel()
+
+    def connect(self) -> AbstractContextManager[Any]:
+        """A connection for small queries, in autocommit mode."""
+        return self.dialect.connect(self)
 
     @property
     def jdbc_url(self) -> str:
         """The JDBC URL for Spark, without the account."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        options = {
-            **self.tls,
-            "ApplicationName": APPLICATION,
-            "connectTimeout": CONNECT_SECONDS,
-            "loginTimeout": 2 * CONNECT_SECONDS,
-            "socketTimeout": self.timeout + CONNECT_SECONDS,
-            "tcpKeepAlive": "true",
-            "options": self._session,
-        }
-        encoded = urlencode(options, quote_via=quote)
-        return f"jdbc:postgresql://{host}:{self.port}/{quote(self.catalog, safe='')}?{encoded}"
+        return self.dialect.jdbc_url(self)
 
     @property
-    def _session(self) -> str:
-        # hashes of rows depend on values as text, so the defaults of the account or the server must not apply
-        settings = {
-            "default_transaction_read_only": "on",
-            "statement_timeout": f"{self.timeout * 1000}",
-            "TimeZone": "UTC",
-            "DateStyle": "ISO",
-            "IntervalStyle": "iso_8601",
-            "bytea_output": "hex",
-            "extra_float_digits": "1",
-        }
-        return " ".join(f"-c {name}={value}" for name, value in settings.items())
+    def encrypted(self) -> tuple[bool, str]:
+        """True if its connections are encrypted in any case, and the option that says so."""
+        option, default = self.dialect.tls_mode
+        mode = self.tls.get(option, default)
+        return mode in self.dialect.encrypted_modes, f"{option} is {mode}"
 
 
 def knows(name: str) -> bool:
@@ -144,6 +107,12 @@ def knows(name: str) -> bool:
     return bool(NAME.fullmatch(name)) and (
         name in _provided or bool(os.environ.get(f"INCLOAD_DATABASE_{name.upper()}_URL"))
     )
+
+
+def configured(dialect: Dialect) -> bool:
+    """True if the environment configures a database of a dialect."""
+    addresses = (value for key, value in os.environ.items() if re.fullmatch(r"INCLOAD_DATABASE_\w+_URL", key))
+    return any(address.startswith(tuple(f"{scheme}://" for scheme in dialect.schemes)) for address in addresses)
 
 
 def provide(name: str, provider: Callable[[], Database]) -> None:
@@ -154,16 +123,26 @@ def provide(name: str, provider: Callable[[], Database]) -> None:
     _provided[name] = provider
 
 
-def _cut(descriptor: int) -> None:
-    """Closes a connection from outside, so that a thread that waits for its answer gets an error."""
-    with suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as same:
-        same.shutdown(socket.SHUT_RDWR)
+def _modes(dialect: Dialect) -> str:
+    return ", ".join((*dialect.plain_modes, *dialect.encrypted_modes))
+
+
+def _tls_problem(dialect: Dialect, options: Mapping[str, str]) -> str:
+    """The reason why TLS would not be as an URL's options seem to say; empty if there is none."""
+    option, default = dialect.tls_mode
+    authority, *verifying = dialect.authority
+    mode = options.get(option, default)
+    if mode not in (*dialect.plain_modes, *dialect.encrypted_modes):
+        return f"{option} has an unknown value"
+    if authority in options and mode not in verifying:
+        return f"{authority} has no effect, because {option} is {mode}; it needs {' or '.join(verifying)}"
+    return ""
 
 
 def _wrong(name: str, problem: str, rule: str | None = None) -> Exception:
     prefix = f"INCLOAD_DATABASE_{name.upper()}_"
     return SourceUnreadable(
         f"database {name!r}: {problem}",
-        rule=rule or f"{prefix}URL is postgresql://host:port/database, with TLS options after a ?",
+        rule=rule or f"{prefix}URL is {', '.join(BY_SCHEME)}://host:port/database, with TLS options after a ?",
         remedy=f"set {prefix}URL, {prefix}USER and {prefix}PASSWORD where the code location runs",
     )

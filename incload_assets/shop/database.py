@@ -7,7 +7,7 @@ from incload_assets.platform.samples.database import find_or_start
 from incload_assets.platform.settings import Settings
 from incload_assets.shop.calendar import Calendar
 from incload_assets.shop.prices import prices
-from incload_assets.sources.postgres.errors import looking
+from incload_assets.sources.database.errors import looking
 
 DATABASE = "sample_shop"
 """The database's name, for ``INCLOAD_DATABASE_SAMPLE_SHOP_URL`` etc.; if unset, a server is started on demand."""

@@ -23,6 +23,7 @@ from incload_assets.inference.render import module_of
 from incload_assets.platform.lake import Lake
 from tests.component.files import table_in, written
 from tests.servers.kafka import KafkaServer
+from tests.servers.mariadb import MariadbServer
 from tests.servers.postgres import PostgresServer
 from tests.servers.s3 import S3Server
 from tests.support.tables import Loaded
@@ -158,6 +159,36 @@ def test_a_table_of_postgresql_with_odd_names(
     assert report.evidence.bins["quarantined"] == 0
     assert loaded.rows("OrderNo", "line-no", "Amount€", 'customer\'s"name"', "tags") == {
         (7, 1, Decimal("10.50"), "Ada", '["x","y"]')
+    }
+
+
+def test_a_table_of_mariadb(
+    spark: SparkSession, tmp_path: Path, mariadb: MariadbServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = datetime.now(UTC) - timedelta(minutes=3)
+    url = mariadb.database(
+        "lines",
+        """CREATE TABLE `Order Lines` (OrderNo int unsigned, `line``no` smallint, amount decimal(10,2) NOT NULL,
+          paid tinyint(1), total bigint unsigned, day date, kind enum('a', 'b'), data varbinary(9),
+          updated_at datetime(6) NOT NULL, PRIMARY KEY (OrderNo, `line``no`))""",
+        f"""INSERT INTO `Order Lines` VALUES (7, 1, 10.5, 1, 18446744073709551615, '2026-01-05', 'b', x'ff',
+          '{at:%Y-%m-%d %H:%M:%S.%f}')""",
+    )
+    for name in ("URL", "USER", "PASSWORD"):
+        monkeypatch.setenv(f"INCLOAD_DATABASE_LINES_{name}", "")
+    address = url.replace("//", f"//{mariadb.user}:{mariadb.password}@")
+    text, loaded = declared(spark, tmp_path, "lines", f"{address}/Order Lines")
+
+    report = loaded.load(f"{at:%Y-%m-%d}")
+
+    assert mariadb.password not in text
+    assert 'QueryByTime("lines", "Order Lines", modified="updated_at")' in text
+    assert 'changes=Changes(keys=["OrderNo", "line`no"], sequence_by=["updated_at"])' in text
+    assert "# amount: decimal(10,2) in the database; NOT NULL at the source, never NULL in 1 rows" in text
+    assert "'updated_at' has no index" in text or "which has no index of its own" in text
+    assert report.evidence.bins["quarantined"] == 0
+    assert loaded.rows("OrderNo", "line`no", "amount", "paid", "total", "day", "kind", "data") == {
+        (7, 1, Decimal("10.50"), 1, Decimal(2**64 - 1), date(2026, 1, 5), "b", b"\xff")
     }
 
 

@@ -215,6 +215,17 @@ def test_a_place_is_what_a_person_would_type(tmp_path: Path, monkeypatch: pytest
     ))  # fmt: skip
 
 
+def test_a_table_of_mariadb_is_a_place_by_its_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("URL", "USER", "PASSWORD"):
+        monkeypatch.setenv(f"INCLOAD_DATABASE_WEBSHOP_{name}", "")
+    made = place_of("mariadb://me:hush@db.example.com/webshop/orders", tmp_path)
+    assert made == TableAt("webshop", "orders", (
+        "INCLOAD_DATABASE_WEBSHOP_URL=mariadb://db.example.com:3306/webshop", "INCLOAD_DATABASE_WEBSHOP_USER=me",
+        "INCLOAD_DATABASE_WEBSHOP_PASSWORD=<the password, or secret:NAME>",
+    ))  # fmt: skip
+    assert place_of("mysql://db.example.com/webshop/orders", tmp_path) == TableAt("webshop", "orders")
+
+
 def test_a_place_that_is_none_is_refused_with_the_forms_and_without_the_password(tmp_path: Path) -> None:
     with pytest.raises(IncrementalLoadError, match=r"none of these.*DATABASE\.TABLE.*INCLOAD_DATABASE_<NAME>_URL"):
         place_of("nowhere.orders", tmp_path)

@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 
 from incload_assets.assets import Debezium, Files, Merge
 from incload_assets.declaration.source import Source
-from incload_assets.platform.databases import DRIVER
+from incload_assets.platform.databases import POSTGRES
 from incload_assets.platform.kafka import KafkaCluster
 from incload_assets.sources.kafka.kafka import Kafka
 from incload_assets.sources.kafka.topic import TopicMetadata
@@ -187,7 +187,7 @@ def content(spark: SparkSession, postgres: PostgresServer, name: str, table: str
     names = names.replace("clock", "to_char(clock, 'HH24:MI:SS.US') AS clock")
     options = {
         "url": f"jdbc:postgresql://{postgres.host}:{postgres.port}/{name}",
-        "driver": DRIVER,
+        "driver": POSTGRES.driver,
         "user": postgres.user,
         "password": postgres.password,
         "preferTimestampNTZ": "true",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from incload_assets.platform.databases import Database
+from incload_assets.platform.databases import MYSQL, Database
 from incload_assets.platform.errors import SourceUnreadable
 
 URL, USER, PASSWORD = (f"INCLOAD_DATABASE_SHOP_{part}" for part in ("URL", "USER", "PASSWORD"))
@@ -41,6 +41,21 @@ def test_the_address_for_spark_has_the_tls_options_and_bounds_and_no_account(mon
     assert session.startswith("-c%20default_transaction_read_only%3Don%20-c%20statement_timeout%3D60000%20")
 
 
+@pytest.mark.parametrize("scheme", ["mysql", "mariadb"])
+def test_mysql_and_mariadb_are_one_dialect_whose_options_are_those_of_mysql(
+    monkeypatch: pytest.MonkeyPatch, scheme: str
+) -> None:
+    name(monkeypatch, f"{scheme}://[::1]/shop?ssl-mode=VERIFY_IDENTITY&ssl-ca=/etc/ca.pem")
+    database = Database.named("shop")
+    assert (database.dialect, database.port, database.jdbc_url) == (MYSQL, 3306, "jdbc:mariadb://[::1]:3306/")
+    options = database.dialect.jdbc_options(database)
+    assert (options["sslMode"], options["serverSslCert"]) == ("verify-full", "/etc/ca.pem")
+    assert (options["connectTimeout"], options["socketTimeout"]) == ("10000", "310000")
+    assert database.encrypted == (True, "ssl-mode is VERIFY_IDENTITY")
+    name(monkeypatch, f"{scheme}://db.example/shop")
+    assert Database.named("shop").encrypted == (False, "ssl-mode is DISABLED")
+
+
 @pytest.mark.parametrize(
     ("url", "told"),
     [
@@ -52,8 +67,17 @@ def test_the_address_for_spark_has_the_tls_options_and_bounds_and_no_account(mon
             "number",
         ),
         (
-            "mysql://db/shop",
+            "oracle://db/shop",
             "database 'shop': INCLOAD_DATABASE_SHOP_URL lacks the host or the database, or has another scheme",
+        ),
+        (
+            "mysql://db/shop?ssl-mode=PREFERRED",
+            "database 'shop': INCLOAD_DATABASE_SHOP_URL: ssl-mode has an unknown value",
+        ),
+        (
+            "mysql://db/shop?ssl-ca=/etc/ca.pem",
+            "database 'shop': INCLOAD_DATABASE_SHOP_URL: ssl-ca has no effect, because ssl-mode is DISABLED; "
+            "it needs VERIFY_CA or VERIFY_IDENTITY",
         ),
         (
             "postgresql://db/shop?sslmode=require&password=not-to-be-shown",

@@ -119,7 +119,10 @@ class MariadbServer:
 
     def _places(self) -> list[str]:
         own = ["--user=root"] if os.geteuid() == 0 else []
-        return [f"--defaults-file={self._folder / 'my.cnf'}", f"--datadir={self._folder / 'data'}", *own]
+        # a server that starts removes what another one has in the same folder for temporary files
+        (self._folder / "tmp").mkdir(exist_ok=True)
+        places = {"defaults-file": "my.cnf", "datadir": "data", "tmpdir": "tmp"}
+        return [*(f"--{name}={self._folder / place}" for name, place in places.items()), *own]
 
 
 @contextmanager

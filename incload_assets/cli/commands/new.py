@@ -32,6 +32,7 @@ def new(
     - `--from s3://bucket/orders`: files on S3, with the credentials of the environment.
     - `--from shop.public.orders`: a table of the database `shop`, that is `INCLOAD_DATABASE_SHOP_URL`.
     - `--from postgresql://reader@host/shop/public.orders`: the password is taken from `PGPASSWORD`, and never written.
+    - `--from mariadb://reader@host/shop/orders`: the same, with `MYSQL_PWD`.
     - `--from shop.orders` or `--from kafka://host:9092/orders`: a topic of JSON messages, or of Debezium's events.
 
     - **Writes:** the folder, or a module in the project's folder of tables.

@@ -14,15 +14,14 @@ from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.kafka import KafkaCluster
 from incload_assets.platform.object_store import S3Endpoint, is_s3
 from incload_assets.platform.settings import Settings
+from incload_assets.sources.database.source import DatabaseSource
 from incload_assets.sources.debezium.debezium import Debezium
 from incload_assets.sources.decorator import SourceDecorator
 from incload_assets.sources.files.files import Files
 from incload_assets.sources.files.storage import default_encryption
 from incload_assets.sources.kafka.kafka import Kafka
-from incload_assets.sources.postgres.source import DatabaseSource
 from incload_assets.sources.several import Several
 
-ENCRYPTED_MODES = {"require", "verify-ca", "verify-full"}
 ENCRYPTED_PROTOCOLS = {"SSL", "SASL_SSL"}
 
 
@@ -115,8 +114,8 @@ def _object_store(parts: list[Source], settings: Settings) -> Iterator[Connectio
 def _database(name: str) -> Connection:
     def found() -> tuple[bool, str]:
         database = Database.named(name, _unconfigured)
-        mode = database.tls.get("sslmode", "prefer")
-        return mode in ENCRYPTED_MODES or _is_here(database.host), f"sslmode is {mode}"
+        encrypted, why = database.encrypted
+        return encrypted or _is_here(database.host), why
 
     return _asked(f"database {name}", found)
 

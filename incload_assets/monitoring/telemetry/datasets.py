@@ -14,16 +14,16 @@ from openlineage.client.naming import dataset as naming
 
 from incload_assets.declaration.source import Source
 from incload_assets.declaration.table import Table
-from incload_assets.platform.databases import Database
+from incload_assets.platform.databases import POSTGRES, Database
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.kafka import KafkaCluster
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.settings import current_settings
+from incload_assets.sources.database.source import DatabaseSource
 from incload_assets.sources.decorator import SourceDecorator
 from incload_assets.sources.files.files import Files
 from incload_assets.sources.files.template import Template
 from incload_assets.sources.kafka.kafka import Kafka
-from incload_assets.sources.postgres.source import DatabaseSource
 from incload_assets.sources.several import Several
 from incload_assets.sources.upstream.tables import Tables, read_from
 
@@ -85,14 +85,16 @@ def _kafka(source: Kafka, table_name: str) -> list[DatasetName]:
 
 
 @_datasets.register
-def _postgres(source: DatabaseSource, table_name: str) -> list[DatasetName]:
+def _database(source: DatabaseSource, table_name: str) -> list[DatasetName]:
     schema, _, name = source.table.rpartition(".")
     try:
         database = Database.named(source.database, _by_the_environment)
-        host, port, catalog = database.host, str(database.port), database.catalog
+        dialect, host, port, catalog = database.dialect, database.host, database.port, database.catalog
     except IncrementalLoadError:
-        host, port, catalog = source.database, "5432", source.database
-    return [DatasetName.by(naming.Postgres(host, port, catalog, schema or "public", name))]
+        dialect, host, port, catalog = POSTGRES, source.database, POSTGRES.port, source.database
+    if not dialect.schema:
+        return [DatasetName.by(naming.MySQL(host, str(port), schema or catalog, name))]
+    return [DatasetName.by(naming.Postgres(host, str(port), catalog, schema or dialect.schema, name))]
 
 
 @_datasets.register

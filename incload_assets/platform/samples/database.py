@@ -23,7 +23,7 @@ def find_or_start(name: str, settings: Settings, timeout: float = 90.0) -> Datab
     """The database of this workspace, whose server is up when this returns, after a second or two."""
     order = Order(settings.spark_idle_minutes * 60)
     server = _server(name, settings).find_or_start(lambda: json.dumps(asdict(order)).encode(), timeout)
-    return Database(name, HOST, server.port, CATALOG, USER, server.password)
+    return Database(name=name, host=HOST, port=server.port, catalog=CATALOG, user=USER, password=server.password)
 
 
 def stop(settings: Settings, timeout: float = 30.0) -> bool:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyspark
 
+from incload_assets.platform import databases
 from incload_assets.platform.errors import SparkUnavailable
 from incload_assets.platform.failures import masked, not_installed, unavailable
 from incload_assets.platform.local_servers.locks import exclusive
@@ -22,7 +23,7 @@ from incload_assets.platform.spark.resolving import resolve
 from incload_assets.platform.wording import some
 
 DELTA = ("io.delta:delta-spark_4.2_2.13:4.4.0",)
-POSTGRESQL = ("org.postgresql:postgresql:42.7.7",)
+POSTGRESQL, MYSQL = (databases.POSTGRES.jar,), (databases.MYSQL.jar,)
 _AWS_SDK = "2.35.4"
 S3 = (
     "org.apache.hadoop:hadoop-aws:3.5.0",
@@ -50,8 +51,9 @@ def spark_home() -> Path:
 
 
 def coordinates(settings: Settings) -> tuple[str, ...]:
-    """The Maven coordinates that these settings need: Delta and PostgreSQL always, S3 and Kafka only if configured."""
-    return DELTA + POSTGRESQL + (S3 if settings.uses_s3 else ()) + (KAFKA if settings.kafka else ())
+    """The Maven coordinates that these settings need: Delta and PostgreSQL always, others only if configured."""
+    mysql = MYSQL if settings.mysql or databases.configured(databases.MYSQL) else ()
+    return DELTA + POSTGRESQL + (S3 if settings.uses_s3 else ()) + (KAFKA if settings.kafka else ()) + mysql
 
 
 def coordinates_of_samples(settings: Settings) -> tuple[str, ...]:

@@ -17,12 +17,12 @@ from incload_assets.declaration.source import Absent, Position, RetentionMargin,
 from incload_assets.declaration.window import Window
 from incload_assets.platform.errors import DeclarationError, SourceUnreadable
 from incload_assets.platform.wording import some
+from incload_assets.sources.database.replication_slot import ReplicationSlot
 from incload_assets.sources.debezium.declaration import OWN_FIELDS, check_events
 from incload_assets.sources.debezium.envelope import ENVELOPE, PAYLOAD
 from incload_assets.sources.debezium.events import ELSEWHERE, Reading, table_rows
 from incload_assets.sources.debezium.types import ENCODING, UNAVAILABLE, declared_encoding, default_encoding
 from incload_assets.sources.decorator import SourceDecorator
-from incload_assets.sources.postgres.replication_slot import ReplicationSlot
 
 TimePrecision = Literal["adaptive", "adaptive_time_microseconds", "connect", "microseconds", "nanoseconds", "isostring"]
 Decimals = Literal["precise", "double", "string"]

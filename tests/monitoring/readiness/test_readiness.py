@@ -32,7 +32,7 @@ from incload_assets.platform.lake import Lake
 from incload_assets.platform.settings import Settings
 from incload_assets.progress.audit import AuditEntry, record
 from incload_assets.progress.observed import Observed
-from incload_assets.sources.postgres.replication_slot import ReplicationSlot
+from incload_assets.sources.database.replication_slot import ReplicationSlot
 from tests.servers.prometheus import running_prometheus
 from tests.servers.s3 import S3Server
 from tests.support.literal_loads import at, facts_of, table_with

@@ -50,6 +50,9 @@ def test_a_database_table_is_named_by_its_server_and_without_the_account(monkeyp
     monkeypatch.setenv("INCLOAD_DATABASE_BANK_USER", "reader")
     monkeypatch.setenv("INCLOAD_DATABASE_BANK_PASSWORD", "secret")
     assert names(source) == [("postgres://db.example:5433", "books.public.rows")]
+    monkeypatch.setenv("INCLOAD_DATABASE_BANK_URL", "mariadb://db.example/books")
+    assert names(source) == [("mysql://db.example:3306", "books.rows")]
+    assert names(QueryById("bank", "other.rows", id="id")) == [("mysql://db.example:3306", "other.rows")]
 
 
 def test_a_topic_is_named_by_the_first_server(monkeypatch: pytest.MonkeyPatch) -> None:

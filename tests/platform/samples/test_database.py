@@ -196,7 +196,10 @@ def test_one_that_does_not_start_is_one_clear_error(tmp_path: Path, monkeypatch:
 
 
 def test_a_provided_database_is_used_where_the_environment_names_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    provide("brought_along", lambda: Database("brought_along", "here", 1, "shop", "shop", ""))
+    provide(
+        "brought_along",
+        lambda: Database(name="brought_along", host="here", port=1, catalog="shop", user="shop", password=""),
+    )
     assert Database.named("brought_along").host == "here"
     monkeypatch.setenv("INCLOAD_DATABASE_BROUGHT_ALONG_URL", "postgresql://db.example/shop")
     monkeypatch.setenv("INCLOAD_DATABASE_BROUGHT_ALONG_USER", "reader")

@@ -38,6 +38,18 @@ def test_jars_for_kafka_are_asked_for_only_where_it_is_configured() -> None:
     )
 
 
+@pytest.mark.parametrize("url", ["mysql://db/shop", "mariadb://db.example:3307/shop?ssl-mode=REQUIRED"])
+def test_the_driver_of_mysql_is_asked_for_only_where_such_a_database_is_configured(
+    monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setenv("INCLOAD_DATABASE_SHOP_URL", "postgresql://db/shop")
+    assert coordinates(LOCAL)[2:] == ()
+    monkeypatch.setenv("INCLOAD_DATABASE_WEB_SHOP_URL", url)
+    assert coordinates(LOCAL)[2:] == ("org.mariadb.jdbc:mariadb-java-client:3.5.6",)
+    monkeypatch.delenv("INCLOAD_DATABASE_WEB_SHOP_URL")
+    assert coordinates(LOCAL.model_copy(update={"mysql": True}))[2:] == jars.MYSQL
+
+
 def test_the_samples_kafka_is_asked_for_by_default_and_spark_goes_without_if_it_cannot_be_had(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

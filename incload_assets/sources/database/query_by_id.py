@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-import psycopg
-
 from incload_assets.declaration.source import DetectRequest, Position, Shows
+from incload_assets.platform.dialects.dialect import Column, Dialect
 from incload_assets.platform.errors import SourceUnreadable
 from incload_assets.platform.wording import spoken
-from incload_assets.sources.postgres.closing import Closing, Lag, closing, closing_of, position_of
-from incload_assets.sources.postgres.ranges import Range, found_in
-from incload_assets.sources.postgres.relation import INTEGERS, Column, Relation, quoted
-from incload_assets.sources.postgres.source import DatabaseSource
+from incload_assets.sources.database.closing import Closing, Lag, closing, closing_of, position_of
+from incload_assets.sources.database.ranges import Range, found_in
+from incload_assets.sources.database.relation import Relation
+from incload_assets.sources.database.source import DatabaseSource
 from incload_assets.sources.window_bounds import Bound, Choose, WindowBounds
 
 _LEAST = 1 - 2**63
@@ -50,12 +49,14 @@ class QueryById(DatabaseSource):
     id: str
     lag: Lag = timedelta(minutes=5)
 
-    types = INTEGERS
-
     @property
     def by(self) -> str:
         """The column of numbers."""
         return self.id
+
+    def types(self, dialect: Dialect) -> Mapping[str, str]:
+        """Whole numbers."""
+        return dialect.integers
 
     def explained(self) -> list[str]:
         """Sentences for people; see :meth:`Source.explained`."""
@@ -87,7 +88,12 @@ class QueryById(DatabaseSource):
             begun = [window for window in request.windows if window.start <= server.now]
             oldest = request.first if request.older else None
             instants = {w.start for w in begun if w.start != oldest} | {w.end for w in begun if w.end <= server.now}
-            now = {"id": highest, "oid": relation.oid, "sequence": column.last, "looked_at": server.now.isoformat()}
+            now = {
+                "id": highest,
+                "oid": relation.catalog.oid,
+                "sequence": column.last,
+                "looked_at": server.now.isoformat(),
+            }
             known = bounds.at(sorted(instants), _chosen(now))
             ends = {w.key: known.get(w.end, now) for w in begun}
             ranges = {w.key: _range(None if w.start == oldest else known[w.start], ends[w.key]) for w in begun}
@@ -126,9 +132,9 @@ def _chosen(now: Bound) -> Choose:
     return choose
 
 
-def _highest(connection: psycopg.Connection[Any], relation: Relation, column: Column) -> int | None:
-    row = connection.execute(f"SELECT max({quoted(column.name)})::bigint FROM {relation.sql}".encode()).fetchone()
-    return row[0] if row else None
+def _highest(connection: Any, relation: Relation, column: Column) -> int | None:
+    [(highest,)] = connection.rows(f"SELECT max({relation.dialect.quoted(column.name)}) FROM {relation.sql}")
+    return None if highest is None else int(highest)
 
 
 def _check_growth(
@@ -139,7 +145,7 @@ def _check_growth(
     if last is None:
         return
     sequence = max((bound["sequence"] for bound in bounds if bound["sequence"] is not None), default=0)
-    if any(bound["oid"] != relation.oid for bound in bounds):
+    if any(bound["oid"] != relation.catalog.oid for bound in bounds):
         problem = "the table was recreated since the last load"
     elif highest is not None and highest < last:
         problem = f"the highest {column.name!r} is {highest}, and was {last}"

@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.platform.databases import DRIVER, Database
+from incload_assets.platform.databases import Database
+from incload_assets.platform.dialects.dialect import Column, Dialect
+from incload_assets.sources.database.ranges import MAX_STRETCHES, Range, any_of, buckets, within
+from incload_assets.sources.database.relation import Relation
 from incload_assets.sources.files.records import TIMES_AS_JSON
-from incload_assets.sources.postgres.ranges import MAX_STRETCHES, Range, any_of, buckets, value_sql, within
-from incload_assets.sources.postgres.relation import Column, Relation, quoted
 
 ROWS_PER_READ = 250_000
 FETCH_ROWS = 10_000
 _MAX_READS = 64
+# without quotes, so that they are the same in each dialect
+_AT, _BUCKET, _BY = "incload_at", "incload_bucket", "incload_by"
 
 
 @dataclass(frozen=True)
@@ -37,30 +40,35 @@ def read_parts(
 ) -> DataFrame:
     """The rows of ranges, with the columns of :meth:`Source.extract`, and ``_window``, the key of each row's range."""
     asked = {key: part for key, part in parts.items() if not part.range.empty}
-    bucket, numbers = buckets(column, (part.range for part in asked.values()))
+    dialect, quoted = relation.dialect, relation.dialect.quoted
+    bucket, numbers = buckets(dialect, column, (part.range for part in asked.values()))
     keys = {numbers[part.range]: key for key, part in asked.items()}
-    names = ", ".join(_text(keys.get(number, "")) for number in range(max(keys, default=0) + 1))
-    selected = [f"{known.sql} AS c{number}" for number, known in enumerate(relation.columns.values())]
-    selected += [f'{value_sql(column)} AS "_at"', f'(ARRAY[{names}])[1 + {bucket}] AS "_window"']
-    selected += [f'{quoted(column.name)} AS "_by"']
+    names = [keys.get(number, "") for number in range(max(keys, default=0) + 1)]
+    selected = [f"{dialect.readable(known)} AS c{number}" for number, known in enumerate(relation.columns.values())]
+    selected += [f"{dialect.value(column)} AS {_AT}", f"{bucket} AS {_BUCKET}"]
+    selected += [f"{quoted(column.name)} AS {_BY}"]
     frame = spark.read.jdbc(
         database.jdbc_url,
         f"(SELECT {', '.join(selected)} FROM {relation.sql}) AS _rows",
-        predicates=_pieces(column, asked.values()) or ["false"],
+        predicates=_pieces(dialect, column, asked.values()) or ["1 = 0"],
         properties=jdbc_properties(database),
     )
     values = {name: F.col(f"c{number}") for number, name in enumerate(relation.columns)}
     nothing = F.lit(None).cast("string")
     whole = [value.alias(name) for name, value in values.items()]
     others = [value.alias(name) for name, value in values.items() if name not in fields]
-    place = (F.lit(relation.place).alias("file"), F.lit(0).cast("bigint").alias("block"), F.col("_at").alias("row"))
+    place = (
+        F.lit(relation.place).alias("file"),
+        F.lit(0).cast("bigint").alias("block"),
+        F.col(_AT).cast("bigint").alias("row"),
+    )
     return frame.select(
         F.struct(*(values.get(name, nothing).alias(name) for name in fields)).alias("_raw"),
         F.to_json(F.struct(*whole), TIMES_AS_JSON).alias("_payload"),
         (F.to_json(F.struct(*others), TIMES_AS_JSON) if others else nothing).alias("_rescued"),
         nothing.alias("_malformed"),
         F.struct(*place).alias("_source"),
-        "_window",
+        F.get(F.array(*map(F.lit, names)), F.col(_BUCKET).cast("int")).alias("_window"),
     )
 
 
@@ -69,25 +77,25 @@ def jdbc_properties(database: Database) -> dict[str, str]:
     return {
         "user": database.user,
         "password": database.password,
-        "driver": DRIVER,
+        "driver": database.dialect.driver,
         "fetchsize": str(FETCH_ROWS),
-        "queryTimeout": str(database.timeout),
+        **database.dialect.jdbc_options(database),
     }
 
 
-def _pieces(column: Column, parts: Iterable[Part]) -> list[str]:
+def _pieces(dialect: Dialect, column: Column, parts: Iterable[Part]) -> list[str]:
     """One condition per task: a slice of a big range, or several small ranges together."""
     pieces: list[str] = []
     small: list[Part] = []
 
     def flush() -> None:
         if small:
-            pieces.append(any_of(column, '"_by"', (part.range for part in small)))
+            pieces.append(any_of(dialect, column, _BY, (part.range for part in small)))
             small.clear()
 
     for part in sorted(parts, key=lambda part: (part.range.low is not None, part.range.high)):
         if part.rows > ROWS_PER_READ:
-            pieces += _slices(column, part)
+            pieces += _slices(dialect, column, part)
             continue
         if sum(other.rows for other in small) + part.rows > ROWS_PER_READ or len(small) == MAX_STRETCHES:
             flush()
@@ -96,15 +104,11 @@ def _pieces(column: Column, parts: Iterable[Part]) -> list[str]:
     return pieces
 
 
-def _slices(column: Column, part: Part) -> list[str]:
+def _slices(dialect: Dialect, column: Column, part: Part) -> list[str]:
     low, high = part.range.low, part.range.high
     count, splits = min(_MAX_READS, math.ceil(part.rows / ROWS_PER_READ)), []
     if part.least is not None and part.most is not None:
         splits = [part.least + (part.most - part.least) * number // count for number in range(1, count)]
     inside = sorted({split for split in splits if (low is None or low < split) and split < high})
     ends = zip([low, *inside], [*inside, high], strict=True)
-    return [within(column, '"_by"', Range(*piece)) for piece in ends]
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
+    return [within(dialect, column, _BY, Range(*piece)) for piece in ends]

@@ -1,4 +1,4 @@
-"""Rows of a real PostgreSQL by the time of their last change."""
+"""Rows of a real PostgreSQL, and of a real MariaDB where the law is the same, by the time of their last change."""
 
 import json
 import random
@@ -17,18 +17,18 @@ from incload_assets.declaration.source import EXTRACTED_COLUMNS, Position
 from incload_assets.declaration.window import Window
 from incload_assets.platform.databases import Database
 from incload_assets.platform.errors import DeclarationError, SourceUnavailable, SourceUnreadable
-from incload_assets.sources.postgres import closing as database_closing
-from incload_assets.sources.postgres import reading as database_reading
-from incload_assets.sources.postgres.query_by_time import QueryByTime
+from incload_assets.sources.database import closing as database_closing
+from incload_assets.sources.database import reading as database_reading
+from incload_assets.sources.database.query_by_time import QueryByTime
 from tests.servers.postgres import running_postgres
-from tests.support.databases import NAME, NEWEST, Shop, lag_until, put, shop, window
+from tests.support.databases import NAME, NEWEST, Shop, each_shop, lag_until, mariadb_shop, put, shop, window
 from tests.support.detection import detected
 from tests.support.tables import day, make
 
-__all__ = ["shop"]
+__all__ = ["each_shop", "mariadb_shop", "shop"]
 pytestmark = pytest.mark.integration
 
-SOURCE = QueryByTime("shop", "public.items", modified="changed")
+SOURCE = QueryByTime("shop", "items", modified="changed")
 FIRST = window(1).start
 
 
@@ -204,19 +204,21 @@ def test_the_condition_reaches_the_index(spark: SparkSession, shop: Shop) -> Non
 
 
 def test_a_condition_on_a_column_that_the_table_lacks_fails_by_its_name(
-    spark: SparkSession, shop: Shop, tmp_path: Path
+    spark: SparkSession, each_shop: Shop, tmp_path: Path
 ) -> None:
-    shop.put("a", "v", 1, "2026-01-01 10:00")
+    each_shop.put("a", "v", 1, "2026-01-01 10:00")
     items = make(spark, tmp_path, source=SOURCE)
-    with pytest.raises(SourceUnreadable, match=r"names 'op', which shop\.public\.items does not have\. Rule: .*seq"):
+    with pytest.raises(SourceUnreadable, match=r"names 'op', which shop\.\w+\.items does not have\. Rule: .*seq"):
         items.load(1)
 
 
-def test_a_row_that_a_long_transaction_commits_late_is_found(spark: SparkSession, shop: Shop, tmp_path: Path) -> None:
+def test_a_row_that_a_long_transaction_commits_late_is_found(
+    spark: SparkSession, each_shop: Shop, tmp_path: Path
+) -> None:
     items = make(spark, tmp_path, source=replace(SOURCE, lag=lag_until(1, after=3600)), changes=NEWEST)
-    shop.put("early", "a", 1, "2026-01-01 10:00")
-    with shop.connect() as writer:
-        writer.execute("SELECT 1")  # nothing written yet
+    each_shop.put("early", "a", 1, "2026-01-01 10:00")
+    with each_shop.connect() as writer:
+        writer.execute("SELECT count(*) FROM items")  # nothing written yet
         positions = [items.load(1).record.as_position()]
         source = replace(SOURCE, lag=lag_until(1, after=0))
         items = replace(items, table=replace(items.table, source=source))  # time went by
@@ -262,7 +264,7 @@ def test_a_prepared_transaction_is_waited_for(shop: Shop) -> None:
 
 
 def test_the_table_ends_as_the_database_after_random_changes_loaded_day_by_day(
-    spark: SparkSession, shop: Shop, tmp_path: Path
+    spark: SparkSession, each_shop: Shop, tmp_path: Path
 ) -> None:
     chance = random.Random(7)
     items = make(spark, tmp_path, source=SOURCE, changes=NEWEST)
@@ -275,10 +277,10 @@ def test_the_table_ends_as_the_database_after_random_changes_loaded_day_by_day(
             update = f"UPDATE items SET value = '{value}', seq = {number}{seq:03d}, changed = '{at}' WHERE id = '{id}'"
             changes.append(update if id in ids else put(id, value, number * 1000 + seq, at))
             ids.add(id)
-        shop.run(*changes)
+        each_shop.run(*changes)
         items.load(number)
     items.load(2)  # many of its rows have left it since
-    assert items.rows() == shop.rows("SELECT id, value, seq FROM items")
+    assert items.rows() == each_shop.rows("SELECT id, value, seq FROM items")
 
 
 def test_a_server_killed_amid_a_read_is_a_transient_error_and_nothing_is_half_applied(

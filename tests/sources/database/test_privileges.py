@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 from incload_assets.declaration.source import Source
 from incload_assets.platform.errors import SourceUnreadable
 from incload_assets.platform.lake import Lake
-from incload_assets.sources.postgres.query_by_id import QueryById
-from incload_assets.sources.postgres.query_by_time import QueryByTime
-from incload_assets.sources.postgres.replication_slot import ReplicationSlot
+from incload_assets.sources.database.query_by_id import QueryById
+from incload_assets.sources.database.query_by_time import QueryByTime
+from incload_assets.sources.database.replication_slot import ReplicationSlot
 from tests.support.databases import NAME, NEWEST, Shop, shop, window
 from tests.support.detection import detected
 from tests.support.documents import documented_block, statements

@@ -1,19 +1,19 @@
 """Source of database rows by the time of their last change."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
-import psycopg
-
 from incload_assets.declaration.source import Clock, DetectRequest, Position
 from incload_assets.declaration.window import Window
+from incload_assets.platform.dialects.dialect import Column, Dialect
+from incload_assets.platform.dialects.values import micros
 from incload_assets.platform.wording import several, spoken
-from incload_assets.sources.postgres.closing import Lag, closing, closing_of, position_of
-from incload_assets.sources.postgres.ranges import Range, found_in, literal, micros
-from incload_assets.sources.postgres.relation import TIMES, Column, Relation, quoted
-from incload_assets.sources.postgres.source import DatabaseSource
+from incload_assets.sources.database.closing import Lag, closing, closing_of, position_of
+from incload_assets.sources.database.ranges import Range, found_in
+from incload_assets.sources.database.relation import Relation
+from incload_assets.sources.database.source import DatabaseSource
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,16 @@ class QueryByTime(DatabaseSource):
     modified: str
     lag: Lag = timedelta(minutes=5)
 
-    types = TIMES
     has_row_times: ClassVar[bool] = True
 
     @property
     def by(self) -> str:
         """The column of times."""
         return self.modified
+
+    def types(self, dialect: Dialect) -> Mapping[str, str]:
+        """Times."""
+        return dialect.times
 
     def explained(self) -> list[str]:
         """Sentences for people; see :meth:`Source.explained`."""
@@ -95,16 +98,14 @@ class QueryByTime(DatabaseSource):
         return [Clock(look.server.skew, self.lag, rows, first or "infinity")]
 
 
-def _ahead(
-    connection: psycopg.Connection[Any], relation: Relation, column: Column, after: datetime
-) -> tuple[int, str | None]:
+def _ahead(connection: Any, relation: Relation, column: Column, after: datetime) -> tuple[int, str | None]:
     """The number of rows dated after an instant, and the first of their finite times."""
-    name = quoted(column.name)
-    row = connection.execute(
-        f"SELECT count(*), min({name}) FILTER (WHERE isfinite({name}))::text FROM {relation.sql} "
-        f"WHERE {name} >= {literal(column, micros(after))}".encode()
-    ).fetchone()
-    return row or (0, None)
+    dialect = relation.dialect
+    name = dialect.quoted(column.name)
+    first = f"CAST(min(CASE WHEN {dialect.finite(name)} THEN {name} END) AS {dialect.text})"
+    later = f"{name} >= {dialect.literal(column, micros(after))}"
+    [(rows, least)] = connection.rows(f"SELECT count(*), {first} FROM {relation.sql} WHERE {later}")
+    return rows, least
 
 
 def _with_ahead(

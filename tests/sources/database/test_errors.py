@@ -16,9 +16,9 @@ from incload_assets.platform.databases import Database
 from incload_assets.platform.errors import IncrementalLoadError, SourceUnavailable, SourceUnreadable
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.local_servers.files import free_port
-from incload_assets.sources.postgres.errors import looking, meaning_of
-from incload_assets.sources.postgres.query_by_id import QueryById
-from incload_assets.sources.postgres.query_by_time import QueryByTime
+from incload_assets.sources.database.errors import looking, meaning_of
+from incload_assets.sources.database.query_by_id import QueryById
+from incload_assets.sources.database.query_by_time import QueryByTime
 from tests.servers.tls import tls_in_front_of
 from tests.support.certificates import Authority
 from tests.support.databases import NAME, Shop, put, shop, window
@@ -150,13 +150,13 @@ def test_a_look_that_takes_too_long_is_cancelled(shop: Shop, monkeypatch: pytest
 def test_an_answer_that_the_network_swallows_is_not_waited_for_for_ever(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(databases, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(Database, "connect_seconds", 1)
     monkeypatch.setenv("INCLOAD_DATABASE_SHOP_TIMEOUT", "1")
     database = Database.named("shop")
     with pytest.raises(psycopg.OperationalError) as caught, database.connect() as one:
         one.execute("SET statement_timeout = 0")  # as if its end never arrived
         one.execute("SELECT pg_sleep(60)")
-    assert isinstance(meaning_of("items", "shop.items", str(caught.value)), SourceUnavailable)
+    assert isinstance(meaning_of(databases.POSTGRES, "items", "shop.items", str(caught.value)), SourceUnavailable)
 
 
 def test_a_lock_on_the_table_does_not_hold_a_look_for_ever(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

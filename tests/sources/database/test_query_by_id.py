@@ -1,4 +1,4 @@
-"""Rows of a real PostgreSQL by a number that only grows."""
+"""Rows of a real PostgreSQL, and of a real MariaDB where the law is the same, by a number that only grows."""
 
 import random
 from dataclasses import replace
@@ -10,20 +10,20 @@ from pyspark.sql import SparkSession
 
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.window import Window
+from incload_assets.platform.dialects.dialect import Server
 from incload_assets.platform.errors import SourceUnreadable
 from incload_assets.platform.lake import Lake
-from incload_assets.sources.postgres import query_by_id
-from incload_assets.sources.postgres import source as database_source
-from incload_assets.sources.postgres.closing import Server
-from incload_assets.sources.postgres.query_by_id import QueryById
-from tests.support.databases import NEWEST, Shop, at, put, shop, window
+from incload_assets.sources.database import query_by_id
+from incload_assets.sources.database import source as database_source
+from incload_assets.sources.database.query_by_id import QueryById
+from tests.support.databases import NEWEST, Shop, at, each_shop, mariadb_shop, put, shop, window
 from tests.support.detection import detected
 from tests.support.tables import day, make
 
-__all__ = ["shop"]
+__all__ = ["each_shop", "mariadb_shop", "shop"]
 pytestmark = pytest.mark.integration
 
-SOURCE = QueryById("shop", "public.items", id="no", lag=timedelta(0))
+SOURCE = QueryById("shop", "items", id="no", lag=timedelta(0))
 
 
 class Clock:
@@ -33,8 +33,8 @@ class Clock:
         self.now = at("2026-01-01 12:00")
         ask = database_source.server_of
 
-        def server_of(connection: object) -> Server:
-            server = ask(connection)  # type: ignore[arg-type]
+        def server_of(*given: object) -> Server:
+            server = ask(*given)  # type: ignore[arg-type]
             # when others began is hidden, as from an account without privileges
             return replace(
                 server,
@@ -78,18 +78,18 @@ def add(*ids: str) -> list[str]:
 
 
 def test_windows_tile_by_what_was_visible_at_their_end(
-    spark: SparkSession, shop: Shop, clock: Clock, tmp_path: Path
+    spark: SparkSession, each_shop: Shop, clock: Clock, tmp_path: Path
 ) -> None:
     watch = Watch(tmp_path)
-    shop.run(*add("a", "b"))
+    each_shop.run(*add("a", "b"))
     assert watch.look(1) == {day(1): (2, "open")}
     clock.now = at("2026-01-02 00:00")
     assert watch.look(1, 2) == {day(1): (2, "closed")}  # the second has begun, and has nothing
-    shop.run(*add("c"))
+    each_shop.run(*add("c"))
     clock.now = at("2026-01-03 00:00")
-    shop.run(*add("d"))
+    each_shop.run(*add("d"))
     assert watch.look(1, 2, 3) == {day(1): (2, "closed"), day(2): (2, "closed")}
-    shop.run(*add("e"))
+    each_shop.run(*add("e"))
     clock.now = at("2026-01-03 12:00")
     assert watch.look(3, 4) == {day(3): (1, "open")}
     assert watch.ids(spark, 1, 2, 3) == {(day(1), "a"), (day(1), "b"), (day(2), "c"), (day(2), "d"), (day(3), "e")}
@@ -112,27 +112,27 @@ def test_windows_that_were_over_before_anybody_looked_are_one_range_of_the_first
 
 
 def test_a_table_without_rows_has_empty_windows_and_what_comes_belongs_to_the_next(
-    shop: Shop, clock: Clock, tmp_path: Path
+    each_shop: Shop, clock: Clock, tmp_path: Path
 ) -> None:
     watch = Watch(tmp_path)
     clock.now = at("2026-01-02 12:00")
     assert watch.look(1, 2) == {day(1): (0, "closed")}
-    shop.run(*add("a"), "ROLLBACK")
+    each_shop.run(*add("a"), "ROLLBACK")
     assert watch.look(1, 2) == {day(1): (0, "closed"), day(2): (1, "open")}
     clock.now = at("2026-01-03 00:00")
     assert watch.look(1, 2) == {day(1): (0, "closed"), day(2): (1, "closed")}
 
 
 def test_a_number_that_a_long_transaction_commits_late_is_found_in_its_window(
-    spark: SparkSession, shop: Shop, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, each_shop: Shop, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock.now = at("2026-01-02 00:00")
     items = make(spark, tmp_path, source=SOURCE, changes=NEWEST)
-    with shop.connect() as writer:
+    with each_shop.connect() as writer:
         writer.execute(put("late", "a", 1, None))
-        shop.run(*add("early"))
+        each_shop.run(*add("early"))
         states = [items.load(1).record.as_position()]
-        shop.run(*add("next day"))
+        each_shop.run(*add("next day"))
         clock.now = at("2026-01-03 00:00")
         assert items.rows("id") == {("early",)}
     states.append(items.load(1).record.as_position())
@@ -224,10 +224,10 @@ def test_numbers_that_begin_again_stop_the_load(shop: Shop, clock: Clock, tmp_pa
 
 
 def test_random_inserts_by_parallel_transactions_are_all_loaded(
-    spark: SparkSession, shop: Shop, clock: Clock, tmp_path: Path
+    spark: SparkSession, each_shop: Shop, clock: Clock, tmp_path: Path
 ) -> None:
     chance, items = random.Random(3), make(spark, tmp_path, source=SOURCE, changes=NEWEST)
-    writers = [shop.connect() for _ in range(4)]
+    writers = [each_shop.connect() for _ in range(4)]
     for number in (1, 2):
         for n in range(200):
             writer = chance.choice(writers)
@@ -244,4 +244,4 @@ def test_random_inserts_by_parallel_transactions_are_all_loaded(
             raise AssertionError(f"window {number} is not complete although no transaction is left")
     clock.now = window(3).end
     items.load(3)
-    assert items.rows() == shop.rows("SELECT id, value, seq FROM items")
+    assert items.rows() == each_shop.rows("SELECT id, value, seq FROM items")

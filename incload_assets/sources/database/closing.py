@@ -4,62 +4,28 @@ A row becomes visible when its transaction commits, which may be long after its 
 *open* until its edge (its end, plus a lag for clock differences), then *waiting* for the transactions that began before
 the edge and still run, then *closed*: all later rows have a later time or a higher number.
 
-Running transactions are read from ``pg_locks``, which shows every transaction to every account, even if it has written
-nothing yet. The begin of other accounts' transactions is hidden, unless the account is a member of
-``pg_read_all_stats``; a window also waits for transactions whose begin is hidden.
+A window also waits for transactions whose begin is hidden. Of a server that does not tell all transactions no window
+ever closes.
 """
 
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
-import psycopg
 from pydantic import Field
 
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.source import Position
-from incload_assets.platform.databases import APPLICATION
+from incload_assets.platform.dialects.dialect import Dialect, Server
 from incload_assets.platform.wording import several
-from incload_assets.sources.postgres.ranges import Found, Range
-from incload_assets.sources.postgres.relation import Relation
+from incload_assets.sources.database.ranges import Found, Range
+from incload_assets.sources.database.relation import Relation
 
 Lag = Annotated[timedelta, Field(ge=timedelta(0), description="a length of time that is not negative")]
 State = Literal["open", "waiting", "closed"]
-
-# now() is the begin of this statement's transaction, which is before the locks are read; the rows are read later
-_SERVER = f"""
-SELECT now(), pg_postmaster_start_time()::text, pg_is_in_recovery(),
-  (SELECT count(*) FROM pg_prepared_xacts WHERE database = current_database()),
-  (SELECT coalesce(json_agg(json_build_array(l.virtualtransaction, extract(epoch FROM a.xact_start),
-      a.pid || '@' || coalesce(extract(epoch FROM a.backend_start)::text, ''),
-      extract(epoch FROM a.backend_start))), '[]')
-    FROM pg_stat_activity a LEFT JOIN pg_locks l ON l.pid = a.pid AND l.locktype = 'virtualxid' AND l.granted
-      AND l.virtualxid = l.virtualtransaction
-    WHERE a.datname = current_database() AND a.pid <> pg_backend_pid()
-      AND coalesce(a.application_name, '') <> '{APPLICATION}')
-"""
-
-
-@dataclass(frozen=True)
-class Server:
-    """State of a server at one moment; ``now`` is its clock, aware, UTC, ``skew`` its lead on the loader's clock.
-
-    Transaction numbers are only unique since ``started``, in the server's own spelling. A ``standby`` does not know the
-    transactions that it replicates. ``prepared`` counts transactions that are prepared and not yet committed.
-    ``transactions`` has the begin of the running ones by number, ``sessions`` by process and begin; None if it is
-    hidden.
-    """
-
-    now: datetime
-    skew: timedelta
-    started: str
-    standby: bool
-    prepared: int
-    transactions: Mapping[str, datetime | None]
-    sessions: Mapping[str, datetime | None]
 
 
 @dataclass(frozen=True)
@@ -84,23 +50,13 @@ class Closing:
         return {"state": self.state, **waiting}
 
 
-def server_of(connection: psycopg.Connection[Any]) -> Server:
+def server_of(dialect: Dialect, connection: Any) -> Server:
     """The state of the server; to be read before any row."""
     before = windows.now()
-    row = connection.execute(_SERVER).fetchone()
-    assert row is not None
-    now, started, standby, prepared, running = row
+    server = dialect.server(connection)
     after = windows.now()
-    return Server(
-        now=now.astimezone(UTC),
-        # the server takes now() when the query arrives, about halfway between the two
-        skew=now.astimezone(UTC) - (before + (after - before) / 2),
-        started=started,
-        standby=standby,
-        prepared=prepared,
-        transactions={number: _instant(begin) for number, begin, *_ in running if number},
-        sessions={number: _instant(begin) for *_, number, begin in running},
-    )
+    # the server reads its clock when the query arrives, about halfway between the two
+    return replace(server, skew=server.now - (before + (after - before) / 2))
 
 
 def closing(edge: datetime | None, before: Closing, server: Server, *, by_session: bool = False) -> Closing:
@@ -111,7 +67,7 @@ def closing(edge: datetime | None, before: Closing, server: Server, *, by_sessio
     """
     if before.state == "closed":
         return Closing("closed")
-    if edge is None or server.now < edge or server.standby:
+    if edge is None or server.now < edge or server.blind:
         return Closing("open")
     running = server.sessions if by_session else server.transactions
     suspects = {number for number, begin in running.items() if begin is None or begin < edge}
@@ -121,10 +77,6 @@ def closing(edge: datetime | None, before: Closing, server: Server, *, by_sessio
     if server.prepared:
         suspects.add("prepared")
     return Closing("waiting", sorted(suspects), server.started) if suspects else Closing("closed")
-
-
-def _instant(epoch: float | None) -> datetime | None:
-    return None if epoch is None else datetime.fromtimestamp(epoch, UTC)
 
 
 NOTHING = Position(
@@ -157,5 +109,6 @@ def position_of(relation: Relation, part: Range, found: Found, state: Closing, s
     pending = f" for {len(state.pending)} transactions" if state.pending else ""
     skew = round(server.skew.total_seconds())
     clock = f"; the server's clock is {abs(skew)} s {'ahead of' if skew > 0 else 'behind'} ours" if skew else ""
-    summary = f"{several(found.rows, 'row')} of {relation.place}{nulls}, {state.state}{pending}{clock}"
+    blind = f"; no window becomes complete: {server.blind}" if server.blind else ""
+    summary = f"{several(found.rows, 'row')} of {relation.place}{nulls}, {state.state}{pending}{clock}{blind}"
     return Position(hashlib.sha256(content.encode()).hexdigest()[:16], detail, summary, found.size)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, ClassVar
 
-import psycopg
 from pyspark.sql import DataFrame, SparkSession
 
 from incload_assets.declaration.declared import Declared
@@ -15,19 +14,20 @@ from incload_assets.declaration.field_types import check_types
 from incload_assets.declaration.source import Position, Shows, Source
 from incload_assets.declaration.window import Window
 from incload_assets.platform.databases import Database
+from incload_assets.platform.dialects.dialect import Column, Dialect, Server
 from incload_assets.platform.errors import DeclarationError
-from incload_assets.sources.postgres.closing import NOTHING, Server, closing_of, server_of
-from incload_assets.sources.postgres.errors import looking
-from incload_assets.sources.postgres.ranges import Range
-from incload_assets.sources.postgres.reading import Part, read_parts
-from incload_assets.sources.postgres.relation import Column, DatabaseName, Relation, check_names, relation_of
+from incload_assets.sources.database.closing import NOTHING, closing_of, server_of
+from incload_assets.sources.database.errors import looking
+from incload_assets.sources.database.ranges import Range
+from incload_assets.sources.database.reading import Part, read_parts
+from incload_assets.sources.database.relation import DatabaseName, Relation, check_names, relation_of
 
 
 @dataclass(frozen=True)
 class DatabaseSession:
     """A connection for one detection of a table; the state of the server is from before any row is read."""
 
-    connection: psycopg.Connection[Any]
+    connection: Any
     server: Server
     relation: Relation
     column: Column
@@ -35,7 +35,7 @@ class DatabaseSession:
 
 @dataclass(frozen=True)
 class DatabaseSource(Source):
-    """A PostgreSQL table whose windows are ranges of one of its columns."""
+    """A database table whose windows are ranges of one of its columns."""
 
     database: DatabaseName
     table: str
@@ -44,13 +44,15 @@ class DatabaseSource(Source):
     shows: ClassVar[Shows] = Shows(inserts=True, updates=True, deletes=True)
     retains_absent_keys: ClassVar[bool] = True
     changes_while_read: ClassVar[bool] = True
-    types: ClassVar[Mapping[str, str]]
-    """Types that the column may have; see :meth:`Relation.column`."""
 
     @property
     @abstractmethod
     def by(self) -> str:
         """The column whose ranges are windows."""
+
+    @abstractmethod
+    def types(self, dialect: Dialect) -> Mapping[str, str]:
+        """Types that the column may have; see :meth:`Relation.column`."""
 
     @property
     @abstractmethod
@@ -95,7 +97,7 @@ class DatabaseSource(Source):
             database = Database.named(self.database)
             with database.connect() as connection:
                 relation = relation_of(connection, table_name, database, self.table)
-            column = relation.column(table_name, self.by, self.types)
+            column = relation.column(table_name, self.by, self.types(database.dialect))
             relation.check_asked(table_name, self.asked)
             frame = read_parts(spark, database, relation, column, parts, fields)
             frame.schema  # noqa: B018 - queries the database here, so that errors name it
@@ -118,9 +120,11 @@ class DatabaseSource(Source):
         """Connects to the table for a detection; database errors become SourceUnavailable or SourceUnreadable."""
         database = Database.named(self.database)
         with looking(table_name, self._place), database.connect() as connection:
-            server = server_of(connection)  # before any row is read
+            server = server_of(database.dialect, connection)  # before any row is read
             relation = relation_of(connection, table_name, database, self.table)
-            yield DatabaseSession(connection, server, relation, relation.column(table_name, self.by, self.types))
+            yield DatabaseSession(
+                connection, server, relation, relation.column(table_name, self.by, self.types(database.dialect))
+            )
 
     @property
     def _place(self) -> str:

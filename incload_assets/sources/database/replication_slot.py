@@ -7,11 +7,11 @@ from pydantic import Field
 
 from incload_assets.declaration.field_types import check_types
 from incload_assets.declaration.source import RetentionMargin
-from incload_assets.platform.databases import Database
+from incload_assets.platform.databases import POSTGRES, Database
 from incload_assets.platform.errors import SourceUnreadable
 from incload_assets.platform.wording import size
-from incload_assets.sources.postgres.errors import looking
-from incload_assets.sources.postgres.relation import DatabaseName
+from incload_assets.sources.database.errors import looking
+from incload_assets.sources.database.relation import DatabaseName
 
 _SLOT = """
 SELECT s.active, s.wal_status, s.safe_wal_size, pg_wal_lsn_diff(
@@ -48,7 +48,14 @@ class ReplicationSlot:
     def headroom(self, table_name: str) -> RetentionMargin:
         """The share of the log limit left until the slot is dropped, and whether it is read; needs PostgreSQL 13."""
         keeper = f"the replication slot {self.name} of {self.database}"
-        with looking(table_name, keeper), Database.named(self.database).connect() as connection:
+        database = Database.named(self.database)
+        if database.dialect is not POSTGRES:
+            raise SourceUnreadable(
+                f"{table_name}: {keeper}: the database is a {database.dialect.name}",
+                rule="replication slots are of PostgreSQL",
+                remedy="drop slot from Debezium(...), or name another database",
+            )
+        with looking(table_name, keeper), database.connect() as connection:
             found = connection.execute(_SLOT, [self.name]).fetchone()
         if found is None:
             raise SourceUnreadable(
