@@ -23,6 +23,7 @@ from incload_assets.delta.data_files import parquet_files
 from incload_assets.delta.session import CachedFrame
 from incload_assets.delta.statistics import is_newer, without_older
 from incload_assets.platform.lake import Lake, bytes_in, bytes_of, data_files, files_in, rows_of
+from incload_assets.platform.wording import length, several
 
 
 @dataclass
@@ -54,6 +55,33 @@ def _no_log(_: str) -> None:
 
 
 @dataclass(frozen=True)
+class ReadSoFar:
+    """The progress of a window that is read in chunks.
+
+    Args:
+        chunks, of: Chunks that are read, those of an earlier process included, and all chunks.
+        rows: Rows of the chunks that are read.
+        share: The part of the window that is read, from 0 to 1, by its size at the source.
+        seconds_left: By the pace of this process.
+    """
+
+    window: str
+    chunks: int
+    of: int
+    rows: int
+    share: float
+    seconds_left: float
+
+    def __str__(self) -> str:
+        left = f", about {length(self.seconds_left)} left" if self.chunks < self.of else ""
+        return f"{self.chunks} of {several(self.of, 'chunk')}, {several(self.rows, 'row')}, {self.share:.0%}{left}"
+
+
+def _unseen(_: ReadSoFar) -> None:
+    pass
+
+
+@dataclass(frozen=True)
 class LoadContext:
     """A table, and all that a load needs to work on it; the session is its own, as the fence is a session setting."""
 
@@ -62,6 +90,7 @@ class LoadContext:
     lake: Lake
     run_id: str = ""
     info: Callable[[str], None] = _no_log
+    advanced: Callable[[ReadSoFar], None] = _unseen
     phases: Phases = field(default_factory=Phases)
 
     def __post_init__(self) -> None:
