@@ -3,7 +3,7 @@
 import random
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -46,6 +46,7 @@ from incload_assets.progress.pause import expect_not_paused
 from incload_assets.progress.process import mark_process
 from incload_assets.progress.request import Request
 from incload_assets.progress.run_tags import CHECKED_BY_LOAD, FAILURE_TAG, own_tags
+from incload_assets.progress.slots import slot_left
 
 MAX_RETRIES = 3
 FIRST_DELAY_SECONDS = 5.0
@@ -73,6 +74,7 @@ def materialize(context: dg.AssetExecutionContext, table: Table) -> Iterator[dg.
                 context.run.run_id,
                 context.log.info,
                 partial(_observe, context, table),
+                partial(_beside_others, context),
             )
             yield from _load_each(context, load, request, keys, failures)
     if done := [key for key in keys if key not in failures]:
@@ -146,6 +148,12 @@ def _load(context: dg.AssetExecutionContext, load: LoadContext, request: Request
         if_held=if_held,
         in_chunks=InChunks(request.chunks, max(request.at_once, 1)) if request.chunks else None,
     )
+
+
+def _beside_others(context: dg.AssetExecutionContext) -> AbstractContextManager[None]:
+    """Leaves the slot of the table's pool to other loads for a block."""
+    step = context.get_step_execution_context().step
+    return slot_left(context.instance, context.op_def.pool, context.run.run_id, step.key)
 
 
 def _observe(context: dg.AssetExecutionContext, table: Table, so_far: ReadSoFar) -> None:

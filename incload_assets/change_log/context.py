@@ -1,7 +1,7 @@
 """The context of a load: the table, and the means to read it."""
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import monotonic, time
@@ -83,7 +83,11 @@ def _unseen(_: ReadSoFar) -> None:
 
 @dataclass(frozen=True)
 class LoadContext:
-    """A table, and all that a load needs to work on it; the session is its own, as the fence is a session setting."""
+    """A table, and all that a load needs to work on it; the session is its own, as the fence is a session setting.
+
+    ``advanced`` is called as a window is read in chunks. ``beside_others`` makes a context in which other loads of the
+    table may run, as for its block this one changes neither table nor log.
+    """
 
     spark: SparkSession
     table: Table
@@ -91,6 +95,7 @@ class LoadContext:
     run_id: str = ""
     info: Callable[[str], None] = _no_log
     advanced: Callable[[ReadSoFar], None] = _unseen
+    beside_others: Callable[[], AbstractContextManager[None]] = nullcontext
     phases: Phases = field(default_factory=Phases)
 
     def __post_init__(self) -> None:

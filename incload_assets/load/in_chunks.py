@@ -138,7 +138,9 @@ def _read(
         with staged_chunk(load, window, position, chunks.place) as (staged, facts):
             return chunks.keep(staged, position, asked, facts.unseen)
 
-    with ThreadPoolExecutor(asked.at_once, "incload-chunk") as pool:
+    if not missing:
+        return
+    with load.beside_others(), ThreadPoolExecutor(asked.at_once, "incload-chunk") as pool:
         futures: list[Future[Chunk]] = [pool.submit(read, position) for position in missing]
         try:
             for future in as_completed(futures):

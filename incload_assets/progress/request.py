@@ -151,4 +151,5 @@ A_LOAD = Request()
 
 def request_of(table: Table, request: Request = A_LOAD) -> Request:
     """A request to runs of a table, for the queue's limits, too."""
-    return replace(request, table=table.name, serialized=table.write.serialized)
+    # what is read in chunks would keep other loads waiting for hours, and waits for them before it lands
+    return replace(request, table=table.name, serialized=table.write.serialized and not request.chunks)
