@@ -336,9 +336,10 @@ class Source(ABC):
     ) -> list[Position]:
         """Chunks of a position: about ``number`` positions that together have each of its rows once.
 
-        ``known`` are chunks of earlier divisions of the window. One that the source still holds as it was is among the
-        result with its fingerprint. Empty: the source cannot divide its windows, which is the default, or there is
-        nothing to divide. Raises as :meth:`detect` does.
+        ``known`` are chunks of earlier divisions of the window. One that need not be read again, because the source
+        still holds its rows, or newer versions of them elsewhere, is among the result with its fingerprint. Empty: the
+        source cannot divide its windows, which is the default, or there is nothing to divide. Raises as :meth:`detect`
+        does.
         """
         return []
 

@@ -46,15 +46,18 @@ def items(changes: DataFrame) -> DataFrame:
 
 @pytest.fixture
 def database(postgres: PostgresServer) -> PostgresServer:
-    """Many old items."""
+    """Many old items; loads that read one of the last ones wait as long as somebody holds the lock."""
     postgres.database("big")
     postgres.run(
         "big",
-        "CREATE TABLE items (id bigint PRIMARY KEY, value text, changed timestamptz NOT NULL)",
-        "INSERT INTO items SELECT n, 'v' || n, '2025-06-01'::timestamptz + n * '1 minute'::interval "
+        "CREATE TABLE stored (id bigint PRIMARY KEY, value text, changed timestamptz NOT NULL)",
+        "INSERT INTO stored SELECT n, 'v' || n, '2025-06-01'::timestamptz + n * '1 minute'::interval "
         f"FROM generate_series(1, {ROWS}) AS n",
-        "CREATE INDEX ON items (changed)",
-        "ANALYZE items",
+        "CREATE INDEX ON stored (changed)",
+        "CREATE FUNCTION passes(id bigint) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN "
+        f"IF id = {ROWS - 10} AND current_query() LIKE '%AS _rows%' THEN "
+        "PERFORM pg_advisory_xact_lock_shared(1); END IF; RETURN true; END $$",
+        "CREATE VIEW items AS SELECT * FROM stored WHERE passes(id)",
     )
     return postgres
 
@@ -70,9 +73,9 @@ def write_until(server: PostgresServer, over: threading.Event) -> None:
             if over.wait(0.05):
                 return
             at = f"'2026-01-02'::timestamptz + {number} * '1 millisecond'::interval"
-            some = f"SELECT 1 + floor(random() * {ROWS})::bigint FROM generate_series(1, 5)"
-            connection.execute(f"UPDATE items SET value = value || '+', changed = {at} WHERE id IN ({some})".encode())
-            connection.execute(f"INSERT INTO items SELECT max(id) + 1, 'new', {at} FROM items".encode())
+            some = f"SELECT 1 + floor(random() * {ROWS - 100})::bigint FROM generate_series(1, 5)"
+            connection.execute(f"UPDATE stored SET value = value || '+', changed = {at} WHERE id IN ({some})".encode())
+            connection.execute(f"INSERT INTO stored SELECT max(id) + 1, 'new', {at} FROM stored".encode())
 
 
 @pytest.mark.slow
@@ -94,25 +97,31 @@ def test_a_copy_that_is_killed_goes_on_beside_loads_and_writers_and_ends_as_the_
     try:
         with subprocess.Popen(
             clone.command("bootstrap", "items", "--chunks", "8", "--at-once", "2"),
-            cwd=clone.root, env=clone.environment(**account),
+            cwd=clone.root, env=clone.environment(**account), stdout=subprocess.PIPE, text=True,
         ) as process:  # fmt: skip
-            while chunks_read(clone) < 3:
-                assert process.poll() is None
-                time.sleep(0.1)
-            beside = clone.incload("load", "items", "--partitions", "2026-01-02", **account)
-            process.send_signal(signal.SIGKILL)
-        there = chunks_read(clone)
+            assert process.stdout is not None
+            assert process.stdout.readline().startswith("items: partition 2026-01-01, about ")
+            with database.connect("big", autocommit=True) as lock:
+                lock.execute("SELECT pg_advisory_lock(1)")
+                while chunks_read(clone) < 7:
+                    assert process.poll() is None
+                    time.sleep(0.1)
+                beside = clone.incload("load", "items", "--partitions", "2026-01-02", **account)
+                process.send_signal(signal.SIGKILL)
+        assert beside.returncode == 0 and "✓ items 2026-01-02" in beside.stdout
+        assert chunks_read(clone) == 7
         done = clone.incload("bootstrap", "items", "--chunks", "8", **account)
     finally:
         over.set()
         writer.join()
-    print(beside.stdout, beside.stderr, done.stdout, done.stderr)
     rest = clone.incload("load", "items", "--partitions", "2026-01-02", **account)
-    print(rest.stdout, rest.stderr)
     again = clone.incload("bootstrap", "items", **account)
-    print(again.stdout, again.stderr, there)
-    assert done.returncode == 0 and rest.returncode == 0
+    assert done.returncode == 0 and "✓ items 2026-01-01" in done.stdout
+    assert "items 2026-01-01: 8 of 8 chunks" in done.stdout and "items 2026-01-01: 1 of" not in done.stdout
+    assert rest.returncode == 0 and again.returncode == 0
+    assert again.stdout == "items: every partition that the source has rows for was loaded before.\n"
+    assert chunks_read(clone) == 0
+    assert clone.status("items", **account)["loaded"] == ["2026-01-01", "2026-01-02"]
     rows = DeltaTable(clone.root / ".incload" / "lake" / "items").to_pyarrow_table().to_pylist()
-    wanted = database.rows("big", "SELECT id, value, changed FROM items")
+    wanted = database.rows("big", "SELECT id, value, changed FROM stored")
     assert sorted((row["id"], row["value"], row["changed"]) for row in rows) == sorted(wanted)
-    assert 0

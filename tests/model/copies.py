@@ -7,8 +7,8 @@ window at once, with the position that it detected last. Nothing of a chunk is s
 
 An ``extract`` holds all there is, so that a key which it lacks is deleted: before it lands, the process *proves* the
 chunks: it detects again, and goes on from there if the source has changed. A window of a query is not proven, because
-its source never rests: a row that changes leaves it for the later window, whose loads go on meanwhile. If the window is
-``settled``, nobody looks at it again.
+its source never rests: a row that changes leaves it for the later window, whose loads go on meanwhile. A ``settled``
+window only loses rows in this way: chunks of it are kept, and nobody looks at it again.
 
 A chunk that is changed and changed back between two detections, and read in between, is not noticed, by ordinary loads
 neither.
@@ -100,8 +100,9 @@ class CopyModel(Machine[Copy]):
         yield self._lands(state, source)
 
     def _detected(self, state: Copy, source: Content) -> Copy:
+        all_stay = self.case.settled or "kept" in self.without
         kept = tuple(
-            chunk if chunk and ("kept" in self.without or chunk.of == source[number]) else None
+            chunk if chunk and (all_stay or chunk.of == source[number]) else None
             for number, chunk in enumerate(state.chunks)
         )
         return state._replace(at="read", position=source, chunks=kept)

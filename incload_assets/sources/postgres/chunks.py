@@ -25,7 +25,8 @@ def chunks_of(
 
     Ranges of ``known`` chunks stay as they are; what is between them is cut where the database's statistics say that a
     further part of the rows begins, or else evenly between the least and the greatest value. Rows of one value, or
-    without a value, are never divided.
+    without a value, are never divided. A known chunk of a window that was complete then is not counted again: since
+    then it can only have lost rows to later windows.
     """
     detail = position.detail
     whole, least, most = Range(detail["low"], detail["high"]), detail["least"], detail["most"]
@@ -36,12 +37,14 @@ def chunks_of(
         cuts = [least + (most - least) * part // number for part in range(1, number)]
     kept = [Range(one.detail["low"], one.detail["high"]) for one in known]
     ranges = {str(number): one for number, one in enumerate(_ranges(whole, kept, cuts))}
-    chunks = []
-    for key, one in found_in(connection, relation, column, ranges).items():
+    complete = {Range(one.detail["low"], one.detail["high"]): one for one in known if one.detail["state"] == "closed"}
+    chunks = [complete[one] for one in ranges.values() if one in complete]
+    unknown = {key: one for key, one in ranges.items() if one not in complete}
+    for key, one in found_in(connection, relation, column, unknown).items():
         if one.rows:
-            low, high = ranges[key].low, ranges[key].high
-            content = json.dumps([low, high, one.rows, one.hash])
-            values = {"low": low, "high": high, "rows": one.rows, "least": one.least, "most": one.most}
+            low, high, state = ranges[key].low, ranges[key].high, detail["state"]
+            content = json.dumps([low, high, one.rows, one.hash, state])
+            values = {"low": low, "high": high, "rows": one.rows, "least": one.least, "most": one.most, "state": state}
             fingerprint = hashlib.sha256(content.encode()).hexdigest()[:16]
             chunks.append(Position(fingerprint, values, f"{several(one.rows, 'row')} of {relation.place}", one.size))
     return chunks
