@@ -59,7 +59,7 @@ class ReadSoFar:
     """The progress of a window that is read in chunks.
 
     Args:
-        chunks, of: Chunks that are read, those of an earlier process included, and all chunks.
+        chunks, of: Number of chunks that are read, by earlier processes, too, and of all chunks.
         rows: Rows of the chunks that are read.
         share: The part of the window that is read, from 0 to 1, by its size at the source.
         seconds_left: By the pace of this process.

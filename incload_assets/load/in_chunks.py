@@ -8,7 +8,7 @@ hold for the window what it held before they were read. ``tests/model/copies.py`
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from time import monotonic
@@ -140,7 +140,9 @@ def _read(
 
     if not missing:
         return
-    with load.beside_others(), ThreadPoolExecutor(asked.at_once, "incload-chunk") as pool:
+    # an erasure removes a person from all files, so that nothing is to be written while it has its turn
+    beside = load.beside_others() if load.table.subject is None else nullcontext()
+    with beside, ThreadPoolExecutor(asked.at_once, "incload-chunk") as pool:
         futures: list[Future[Chunk]] = [pool.submit(read, position) for position in missing]
         try:
             for future in as_completed(futures):
