@@ -7,7 +7,7 @@ code, the columns that other code has added to the log, and the erasures of pers
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import blake2b
@@ -38,10 +38,14 @@ class InChunks:
 
 @dataclass(frozen=True)
 class Chunk:
-    """A chunk that was read: its position, its files, and the fields of conditions that had no value in any record."""
+    """A chunk that was read: its position, its files, the facts of its rows as a window's record has them.
+
+    ``unseen`` has the fields of conditions that had no value in any record.
+    """
 
     position: Position
     asked: InChunks
+    facts: Mapping[str, Any]
     unseen: tuple[str, ...]
     files: Sequence[StagedFile]
 
@@ -59,12 +63,15 @@ class Chunks:
         # the key of a window may have characters that a folder may not, or that Hadoop would escape
         self.place = f"{CHUNKS}/{blake2b(window.encode(), digest_size=8).hexdigest()}"
 
-    def keep(self, staged: Staged, position: Position, asked: InChunks, unseen: Sequence[str]) -> Chunk:
+    def keep(
+        self, staged: Staged, position: Position, asked: InChunks, facts: Mapping[str, Any], unseen: Sequence[str]
+    ) -> Chunk:
         """Leaves the staged rows of a chunk for the commit of the window, by whichever process."""
         files = list(staged.files)
         note = self._given_by(staged) | {
             "position": [position.fingerprint, dict(position.detail), position.summary, position.size],
             "asked": [asked.number, asked.at_once],
+            "facts": dict(facts),
             "unseen": list(unseen),
             "files": {file.path: file.size for file in files},
             "read_at": windows.now().isoformat(),
@@ -74,7 +81,7 @@ class Chunks:
             lake.create_dir(folder, recursive=True)
             with lake.open_output_stream(f"{folder}/{NOTE}") as out:  # as Parquet, as this kind of stream takes no text
                 pq.write_table(pa.table({"chunk": [json.dumps(note)]}), out)
-        return Chunk(position, asked, tuple(unseen), files)
+        return Chunk(position, asked, facts, tuple(unseen), files)
 
     def found(self, staged: Staged) -> list[Chunk]:
         """The chunks that a commit of ``staged`` may add: of the present code, whole, and not too old."""
@@ -107,7 +114,8 @@ class Chunks:
                 continue
             files = list(written_files(self._log, folder, lambda _: self._window))
             if {file.path: file.size for file in files} == note["files"]:
-                yield Chunk(Position(*note["position"]), InChunks(*note["asked"]), tuple(note["unseen"]), files)
+                position, asked = Position(*note["position"]), InChunks(*note["asked"])
+                yield Chunk(position, asked, note["facts"], tuple(note["unseen"]), files)
 
 
 def _folders(lake: pafs.FileSystem, place: str) -> list[str]:

@@ -1,7 +1,7 @@
 """Ingestion: reads the changes of some windows once, validates them, and commits them to the log at once."""
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -25,7 +25,7 @@ from incload_assets.ingest.carry_over import replaced_rows, staying_rows
 from incload_assets.ingest.condition_errors import broken_condition_named
 from incload_assets.ingest.facts import Facts, asked, facts_of, has_torn_keys, told
 from incload_assets.ingest.full_extracts import extracts_of, marks_of
-from incload_assets.ingest.gains import gain_of, with_before
+from incload_assets.ingest.gains import facts_together, gain_of, with_before
 from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id, next_number
 from incload_assets.ingest.quarantine import check_threshold, check_unknown_fields, is_tolerated
 from incload_assets.ingest.required_fields import required_fields
@@ -152,22 +152,22 @@ def staged_rows(load: LoadContext, positions: Mapping[Window, Position]) -> Iter
 
 @contextmanager
 def staged_chunk(load: LoadContext, window: Window, position: Position, place: str) -> Iterator[tuple[Staged, Facts]]:
-    """The validated and staged rows of a part of a window, in a folder of the log; see :func:`chunk_facts`."""
+    """The validated and staged rows of a part of a window, in a folder of the log; see :func:`facts_of_chunks`."""
     with _reading(load), ExitStack() as held:
         staged, facts = _stage(load, {window: position}, held, places=False, place=place)
         yield staged, facts[window.key]
 
 
-def chunk_facts(load: LoadContext, window: Window, staged: Staged) -> Facts | None:
+def facts_of_chunks(load: LoadContext, staged: Staged, parts: Sequence[Facts]) -> Facts | None:
     """The facts of a window that was staged in chunks; None if it has to be validated as a whole."""
     table = load.table
     with _reading(load):
-        facts = facts_of(staged.read(), table, [window])[window.key]
+        facts = facts_together(load, parts)
         if has_torn_keys(staged.read(), table, [facts]):
             return None
         if table.evolution.unknown == "stop":
             check_unknown_fields(staged.read(), table)
-        return facts
+    return facts
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.ingest.facts import Facts
-from incload_assets.ingest.ingest import Staging, as_a_whole, chunk_facts, staged_chunk
+from incload_assets.ingest.ingest import Staging, as_a_whole, facts_of_chunks, staged_chunk
 from incload_assets.ingest.ingestion import Ingestion
 from incload_assets.load.detection import detect
 from incload_assets.platform.errors import IncrementalLoadError, SourceChanged
@@ -75,10 +75,9 @@ def _in_chunks(
         chunks = Chunks(load.log, window.key)
         position, read = _read_and_proven(load, ingestion, chunks, staged, asked)
         staged.files.extend(file for chunk in read for file in chunk.files)
-        facts = chunk_facts(load, window, staged) if read else None
-        if facts is not None:
-            unseen = set[str].intersection(*(set(chunk.unseen) for chunk in read))
-            yield replace(ingestion, position=position), staged, replace(facts, unseen=tuple(sorted(unseen)))
+        parts = [Facts.of_record(chunk.facts, chunk.unseen) for chunk in read]
+        if read and (facts := facts_of_chunks(load, staged, parts)) is not None:
+            yield replace(ingestion, position=position), staged, facts
             if load.log.record(window.key) is not None:
                 chunks.forget()
             return
@@ -136,7 +135,7 @@ def _read(
 
     def read(position: Position) -> Chunk:
         with staged_chunk(load, window, position, chunks.place) as (staged, facts):
-            return chunks.keep(staged, position, asked, facts.unseen)
+            return chunks.keep(staged, position, asked, facts.recorded, facts.unseen)
 
     if not missing:
         return
