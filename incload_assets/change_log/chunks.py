@@ -40,10 +40,12 @@ class InChunks:
 class Chunk:
     """A chunk that was read: its position, its files, the facts of its rows as a window's record has them.
 
-    ``unseen`` has the fields of conditions that had no value in any record.
+    ``of`` is the position of the window before it was read, ``unseen`` the fields of conditions that had no value in
+    any record.
     """
 
     position: Position
+    of: Position
     asked: InChunks
     facts: Mapping[str, Any]
     unseen: tuple[str, ...]
@@ -64,12 +66,19 @@ class Chunks:
         self.place = f"{CHUNKS}/{blake2b(window.encode(), digest_size=8).hexdigest()}"
 
     def keep(
-        self, staged: Staged, position: Position, asked: InChunks, facts: Mapping[str, Any], unseen: Sequence[str]
+        self,
+        staged: Staged,
+        position: Position,
+        of: Position,
+        asked: InChunks,
+        facts: Mapping[str, Any],
+        unseen: Sequence[str],
     ) -> Chunk:
         """Leaves the staged rows of a chunk for the commit of the window, by whichever process."""
         files = list(staged.files)
         note = self._given_by(staged) | {
-            "position": [position.fingerprint, dict(position.detail), position.summary, position.size],
+            "position": _told(position),
+            "of": _told(of),
             "asked": [asked.number, asked.at_once],
             "facts": dict(facts),
             "unseen": list(unseen),
@@ -81,10 +90,10 @@ class Chunks:
             lake.create_dir(folder, recursive=True)
             with lake.open_output_stream(f"{folder}/{NOTE}") as out:  # as Parquet, as this kind of stream takes no text
                 pq.write_table(pa.table({"chunk": [json.dumps(note)]}), out)
-        return Chunk(position, asked, facts, tuple(unseen), files)
+        return Chunk(position, of, asked, facts, tuple(unseen), files)
 
     def found(self, staged: Staged) -> list[Chunk]:
-        """The chunks that a commit of ``staged`` may add: of the present code, whole, and not too old."""
+        """The chunks that a commit of ``staged`` may add, the oldest first: of the present code, whole, not too old."""
         return [*self._found(staged)]
 
     def forget(self) -> None:
@@ -107,15 +116,20 @@ class Chunks:
         with self._log.lake.files(self._log.uri) as lake:
             folders = _folders(lake, self.place)
             notes = {folder: _note(lake, folder) for folder in folders}
-        for folder, note in notes.items():
-            if note is None or {name: note.get(name) for name in given} != given:
+        known = {folder: note for folder, note in notes.items() if note is not None}
+        for folder, note in sorted(known.items(), key=lambda one: one[1]["read_at"]):
+            if {name: note.get(name) for name in given} != given:
                 continue
             if datetime.fromisoformat(note["read_at"]) < since:
                 continue
             files = list(written_files(self._log, folder, lambda _: self._window))
             if {file.path: file.size for file in files} == note["files"]:
-                position, asked = Position(*note["position"]), InChunks(*note["asked"])
-                yield Chunk(position, asked, note["facts"], tuple(note["unseen"]), files)
+                position, of, asked = Position(*note["position"]), Position(*note["of"]), InChunks(*note["asked"])
+                yield Chunk(position, of, asked, note["facts"], tuple(note["unseen"]), files)
+
+
+def _told(position: Position) -> list[Any]:
+    return [position.fingerprint, dict(position.detail), position.summary, position.size]
 
 
 def _folders(lake: pafs.FileSystem, place: str) -> list[str]:

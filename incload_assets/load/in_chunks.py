@@ -91,7 +91,7 @@ def _in_chunks(
 def _read_and_proven(
     load: LoadContext, ingestion: Ingestion, chunks: Chunks, staged: Staged, asked: InChunks
 ) -> tuple[Position, list[Chunk]]:
-    """The chunks of a window, and the position that the source held before the last of them was read."""
+    """The chunks of a window, and the position that they are of: each is as new as that, or newer."""
     table, window, position = load.table, ingestion.window, ingestion.position
     changes = table.source.changes_while_read and not (table.changes.snapshot_when or table.write.supersedes)
     for _ in range(ROUNDS):
@@ -100,9 +100,11 @@ def _read_and_proven(
         wanted = table.source.divided(table.name, position, asked.number, known)
         done = [there[one.fingerprint] for one in wanted if one.fingerprint in there]
         missing = [one for one in wanted if one.fingerprint not in there]
-        read = [*done, *_read(load, window, chunks, asked, done, missing)]
+        read = [*done, *_read(load, window, position, chunks, asked, done, missing)]
         if changes:
-            return position, read
+            former = [one.of for one in there.values() if one in done and table.source.retains_absent_keys]
+            # what the oldest chunk may lack of a later position must not count as landed
+            return (former or [position])[0], read
         now = detect(load, [window]).get(window.key)
         if now is None or now.fingerprint == position.fingerprint:
             return position, read
@@ -120,6 +122,7 @@ def _read_and_proven(
 def _read(
     load: LoadContext,
     window: Window,
+    of: Position,
     chunks: Chunks,
     asked: InChunks,
     done: Sequence[Chunk],
@@ -135,7 +138,7 @@ def _read(
 
     def read(position: Position) -> Chunk:
         with staged_chunk(load, window, position, chunks.place) as (staged, facts):
-            return chunks.keep(staged, position, asked, facts.recorded, facts.unseen)
+            return chunks.keep(staged, position, of, asked, facts.recorded, facts.unseen)
 
     if not missing:
         return

@@ -9,7 +9,7 @@ import psycopg
 
 from incload_assets.declaration.source import Position
 from incload_assets.platform.wording import several
-from incload_assets.sources.postgres.ranges import Range, found_in, value_sql
+from incload_assets.sources.postgres.ranges import Found, Range, found_in, value_sql
 from incload_assets.sources.postgres.relation import Column, Relation, quoted
 
 
@@ -21,12 +21,14 @@ def chunks_of(
     number: int,
     known: Sequence[Position],
 ) -> list[Position]:
-    """Positions of chunks of a window, each with count and hash of its rows, from one query.
+    """Positions of chunks of a window: ranges with about as many rows each.
 
     Ranges of ``known`` chunks stay as they are; what is between them is cut where the database's statistics say that a
     further part of the rows begins, or else evenly between the least and the greatest value. Rows of one value, or
-    without a value, are never divided. A known chunk of a window that was complete then is not counted again: since
-    then it can only have lost rows to later windows.
+    without a value, are never divided.
+
+    A window that is complete only loses rows, to later windows, so that a chunk of it need not be read again. The
+    chunks of another window are identified by count and hash of their rows, from one query.
     """
     detail = position.detail
     whole, least, most = Range(detail["low"], detail["high"]), detail["least"], detail["most"]
@@ -37,17 +39,19 @@ def chunks_of(
         cuts = [least + (most - least) * part // number for part in range(1, number)]
     kept = [Range(one.detail["low"], one.detail["high"]) for one in known]
     ranges = {str(number): one for number, one in enumerate(_ranges(whole, kept, cuts))}
-    complete = {Range(one.detail["low"], one.detail["high"]): one for one in known if one.detail["state"] == "closed"}
-    chunks = [complete[one] for one in ranges.values() if one in complete]
-    unknown = {key: one for key, one in ranges.items() if one not in complete}
-    for key, one in found_in(connection, relation, column, unknown).items():
-        if one.rows:
-            low, high, state = ranges[key].low, ranges[key].high, detail["state"]
-            content = json.dumps([low, high, one.rows, one.hash, state])
-            values = {"low": low, "high": high, "rows": one.rows, "least": one.least, "most": one.most, "state": state}
-            fingerprint = hashlib.sha256(content.encode()).hexdigest()[:16]
-            chunks.append(Position(fingerprint, values, f"{several(one.rows, 'row')} of {relation.place}", one.size))
-    return chunks
+    if detail["state"] == "closed":
+        share = Found(detail["rows"] // len(ranges) + 1, size=position.size // len(ranges), least=least, most=most)
+        found = dict.fromkeys(ranges, share)
+    else:
+        found = found_in(connection, relation, column, ranges)
+    return [_position(ranges[key], one, detail["state"]) for key, one in found.items() if one.rows]
+
+
+def _position(part: Range, found: Found, state: str) -> Position:
+    content = json.dumps([part.low, part.high, state, *([] if state == "closed" else [found.rows, found.hash])])
+    fingerprint = hashlib.sha256(content.encode()).hexdigest()[:16]
+    values = {"low": part.low, "high": part.high, "rows": found.rows, "least": found.least, "most": found.most}
+    return Position(fingerprint, values, f"about {several(found.rows, 'row')}", found.size)
 
 
 def _ranges(whole: Range, kept: Sequence[Range], cuts: Sequence[int]) -> list[Range]:
