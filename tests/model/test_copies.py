@@ -9,6 +9,7 @@ TEETH = {
     "kept": "changed where it is",
     "whole": "moved to the other chunk",
     "proof": "moved to the other chunk",
+    "oldest": "a row is dated back",
     "position": "changed again and again",
 }
 
