@@ -3,14 +3,16 @@
 import random
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import dagster as dg
 
 from incload_assets.assets.metadata import Metadata, metadata_of
-from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.chunks import InChunks
+from incload_assets.change_log.context import LoadContext, ReadSoFar
 from incload_assets.checks.with_loads import check_after_load
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
@@ -46,6 +48,7 @@ from incload_assets.progress.pause import expect_not_paused
 from incload_assets.progress.process import mark_process
 from incload_assets.progress.request import Request
 from incload_assets.progress.run_tags import CHECKED_BY_LOAD, FAILURE_TAG, own_tags
+from incload_assets.progress.slots import slot_left
 
 MAX_RETRIES = 3
 FIRST_DELAY_SECONDS = 5.0
@@ -66,7 +69,15 @@ def materialize(context: dg.AssetExecutionContext, table: Table) -> Iterator[dg.
         except Exception as error:  # no session is available, or the table is not to be loaded now
             failures |= dict.fromkeys(keys, _translated(context, table, table.name, error))
         else:
-            load = LoadContext(spark, table, context.resources.lake, context.run.run_id, context.log.info)
+            load = LoadContext(
+                spark,
+                table,
+                context.resources.lake,
+                context.run.run_id,
+                context.log.info,
+                partial(_observe, context, table),
+                partial(_beside_others, context),
+            )
             yield from _load_each(context, load, request, keys, failures)
             if len(failures) < len(keys):
                 _name_in_catalog(context, load)
@@ -142,7 +153,32 @@ def _load(context: dg.AssetExecutionContext, load: LoadContext, request: Request
     if_held: IfHeld = "release" if request.action == "release" else "complete" if request.fingerprints else "refuse"
     checkpoint = _checkpoint(context, load.table, window.key, alone=len(context.partition_keys) == 1)
     return load_window(
-        load, window, checkpoint=checkpoint, rewrite_compacted=request.rewrite_compacted, if_held=if_held
+        load,
+        window,
+        checkpoint=checkpoint,
+        rewrite_compacted=request.rewrite_compacted,
+        if_held=if_held,
+        in_chunks=InChunks(request.chunks, max(request.at_once, 1)) if request.chunks else None,
+    )
+
+
+def _beside_others(context: dg.AssetExecutionContext) -> AbstractContextManager[None]:
+    """Leaves the slot of the table's pool to other loads for a block."""
+    step = context.get_step_execution_context().step
+    return slot_left(context.instance, context.op_def.pool, context.run.run_id, step.key)
+
+
+def _observe(context: dg.AssetExecutionContext, table: Table, so_far: ReadSoFar) -> None:
+    """Shows in the UI how far a window is that is read in chunks."""
+    numbers = {
+        "chunks": so_far.chunks,
+        "of": so_far.of,
+        "rows": so_far.rows,
+        "share": so_far.share,
+        "seconds_left": round(so_far.seconds_left),
+    }
+    context.log_event(
+        dg.AssetObservation(table.key, partition=so_far.window, description=str(so_far), metadata=numbers)
     )
 
 

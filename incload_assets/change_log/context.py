@@ -1,7 +1,7 @@
 """The context of a load: the table, and the means to read it."""
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import monotonic, time
@@ -23,6 +23,7 @@ from incload_assets.delta.data_files import parquet_files
 from incload_assets.delta.session import CachedFrame
 from incload_assets.delta.statistics import is_newer, without_older
 from incload_assets.platform.lake import Lake, bytes_in, bytes_of, data_files, files_in, rows_of
+from incload_assets.platform.wording import length, several
 
 
 @dataclass
@@ -54,14 +55,47 @@ def _no_log(_: str) -> None:
 
 
 @dataclass(frozen=True)
+class ReadSoFar:
+    """The progress of a window that is read in chunks.
+
+    Args:
+        chunks, of: Number of chunks that are read, by earlier processes, too, and of all chunks.
+        rows: Rows of the chunks that are read.
+        share: The part of the window that is read, from 0 to 1, by its size at the source.
+        seconds_left: By the pace of this process.
+    """
+
+    window: str
+    chunks: int
+    of: int
+    rows: int
+    share: float
+    seconds_left: float
+
+    def __str__(self) -> str:
+        left = f", about {length(self.seconds_left)} left" if self.chunks < self.of else ""
+        return f"{self.chunks} of {several(self.of, 'chunk')}, {several(self.rows, 'row')}, {self.share:.0%}{left}"
+
+
+def _unseen(_: ReadSoFar) -> None:
+    pass
+
+
+@dataclass(frozen=True)
 class LoadContext:
-    """A table, and all that a load needs to work on it; the session is its own, as the fence is a session setting."""
+    """A table, and all that a load needs to work on it; the session is its own, as the fence is a session setting.
+
+    ``advanced`` is called as a window is read in chunks. ``beside_others`` makes a context in which other loads of the
+    table may run, as for its block this one changes neither table nor log.
+    """
 
     spark: SparkSession
     table: Table
     lake: Lake
     run_id: str = ""
     info: Callable[[str], None] = _no_log
+    advanced: Callable[[ReadSoFar], None] = _unseen
+    beside_others: Callable[[], AbstractContextManager[None]] = nullcontext
     phases: Phases = field(default_factory=Phases)
 
     def __post_init__(self) -> None:

@@ -73,6 +73,7 @@ class Staged:
     """The rows of some windows, written but not committed; as a context manager it discards them at the block's end.
 
     Args:
+        place: The folder within the log that gets a folder for each write.
         given: Windows whose files were passed to a commit; they stay, as its answer may be lost although it succeeded.
         barrier: The log's barrier at the beginning, see :mod:`incload_assets.protection.erasures`.
         foreign: Columns of the log at the beginning that other code has added; no change sets them.
@@ -81,6 +82,7 @@ class Staged:
     log: ChangeLog
     spark: SparkSession
     windows: Sequence[str]
+    place: str = FOLDER
     files: list[StagedFile] = field(default_factory=list)
     given: set[str] = field(default_factory=set)
     barrier: int = field(init=False, default=0)
@@ -103,7 +105,7 @@ class Staged:
 
     def write(self, rows: DataFrame, columns: Collection[str] | None = None) -> bool:
         """Writes rows with ``_window``, ``_kind`` and other columns of the log; returns whether there were any."""
-        folder = f"{FOLDER}/{uuid4().hex}"
+        folder = f"{self.place}/{uuid4().hex}"
         self._folders.append(folder)
         known = rows.columns if columns is None else columns
         here = [name for name in self._columns if name in known]
@@ -130,6 +132,12 @@ class Staged:
     def rows(self, window: str) -> int:
         """The number of staged rows of a window."""
         return sum(file.rows for file in self.files if file.window == window)
+
+    def keep(self) -> list[str]:
+        """Leaves the files where they are when the block ends, for another process; returns their folders."""
+        folders = [*self._folders]
+        self._folders.clear()
+        return folders
 
     def discard(self) -> None:
         """Removes files that were not passed to a commit; files that cannot be removed are left to a vacuum."""

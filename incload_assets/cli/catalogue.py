@@ -29,6 +29,7 @@ _PANELS = {
         "stop": ("stop", "End the servers that were started here: Spark, the sample shop's, and warm runs."),
     },
     "Load": {
+        "bootstrap": ("bootstrap", "Load a partition with very many rows in chunks, and go on with them after a kill."),
         "fill": ("repair", "Fill columns that the contract declares now from fields that the log rescued before."),
         "replay": ("repair", "Validate rejected rows again by the present contract, without reading the source."),
         "release": ("repair", "Load partitions that are held after an undo from their source as it is."),

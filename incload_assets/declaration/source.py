@@ -330,6 +330,22 @@ class Source(ABC):
         """
         return None
 
+    def divided(
+        self, table_name: str, position: Position, number: int, known: Sequence[Position] = ()
+    ) -> list[Position]:
+        """Chunks of a position: about ``number`` positions that together have each of its rows once.
+
+        ``known`` are chunks of earlier divisions of the window. One that need not be read again, because the source
+        still holds its rows, or newer versions of them elsewhere, is among the result with its fingerprint. Empty: the
+        source cannot divide its windows, which is the default, or there is nothing to divide. Raises as :meth:`detect`
+        does.
+        """
+        return []
+
+    def divides(self) -> bool:
+        """True if :meth:`divided` can divide a position that has rows."""
+        return type(self).divided is not Source.divided
+
     def records_in(self, position: Position) -> Mapping[str, int] | None:
         """The number of records of a position by topic partition, under ``""`` where the source has none.
 

@@ -51,6 +51,11 @@ class Facts:
     only_skipped: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unseen: tuple[str, ...] = ()
 
+    @classmethod
+    def of_record(cls, recorded: Mapping[str, Any], unseen: tuple[str, ...]) -> "Facts":
+        """The facts that :attr:`recorded` gave."""
+        return cls(**{_NAMED.get(name, name): value for name, value in recorded.items()}, unseen=unseen)
+
     @property
     def recorded(self) -> dict[str, Any]:
         """The facts that the window's record has, by the names of its fields."""
@@ -73,6 +78,9 @@ class Facts:
             and self.partitions is not None
             and len(self.partitions) < 2
         )
+
+
+_NAMED = {"rows_read": "rows"}
 
 
 def facts_of(frame: DataFrame, table: Table, of: Collection[Window]) -> dict[str, Facts]:

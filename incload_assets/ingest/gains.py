@@ -5,6 +5,7 @@ window, because validation of a record depends on that record alone. If it depen
 do more than add rows, the window is ingested as a whole.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow.compute as pc
@@ -81,16 +82,35 @@ def content_with(before: WindowRecord, more: int | None) -> int | None:
     return None if before.content is None or more is None else (before.content + more) % CONTENTS
 
 
+def facts_together(load: LoadContext, parts: Sequence[Facts]) -> Facts:
+    """The facts of a window whose rows were validated in parts, each by itself."""
+    places = [part.partitions for part in parts if part.partitions is not None]
+    partitions = sorted({place for some in places for place in some})
+    contents = [part.content for part in parts if part.content is not None]
+    return Facts(
+        rows=sum(part.rows for part in parts),
+        rejected=sum(part.rejected for part in parts),
+        skipped=sum(part.skipped for part in parts),
+        erased=sum(part.erased for part in parts),
+        partitions=partitions if len(places) == len(parts) and len(partitions) <= MAX_PARTITIONS else None,
+        first_sequence=_least(
+            load, [(part.first_sequence, part.rows - part.rejected - part.skipped - part.erased) for part in parts]
+        ),
+        content=sum(contents) % CONTENTS if len(contents) == len(parts) else None,
+        unseen=tuple(sorted(set[str].intersection(*(set(part.unseen) for part in parts)))),
+    )
+
+
 def _first(load: LoadContext, before: WindowRecord, gain: Facts) -> str | None:
     """The smaller of two first sequences, ignoring a part without changes."""
-    firsts = [
-        first
-        for first, changes in (
-            (before.first_sequence, before.rows_read - before.rejected - before.skipped - before.erased),
-            (gain.first_sequence, gain.rows - gain.rejected - gain.skipped - gain.erased),
-        )
-        if changes
-    ]
+    changes = before.rows_read - before.rejected - before.skipped - before.erased
+    gained = gain.rows - gain.rejected - gain.skipped - gain.erased
+    return _least(load, [(before.first_sequence, changes), (gain.first_sequence, gained)])
+
+
+def _least(load: LoadContext, parts: Sequence[tuple[str | None, int]]) -> str | None:
+    """The least first sequence of parts with so many changes; None if a change of one of them has no sequence."""
+    firsts = list(dict.fromkeys(first for first, changes in parts if changes))
     if None in firsts or len(firsts) < 2:
         return firsts[0] if len(firsts) == 1 else None
     oldest = oldest_sql(load.table, [first for first in firsts if first is not None])

@@ -1,8 +1,8 @@
 """Ingestion: reads the changes of some windows once, validates them, and commits them to the log at once."""
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -14,7 +14,7 @@ from incload_assets.change_log.commit import commit
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.decisions import accepted_rows
 from incload_assets.change_log.lake_errors import lost_file
-from incload_assets.change_log.staged import Staged
+from incload_assets.change_log.staged import FOLDER, Staged
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.source import Position
@@ -25,7 +25,7 @@ from incload_assets.ingest.carry_over import replaced_rows, staying_rows
 from incload_assets.ingest.condition_errors import broken_condition_named
 from incload_assets.ingest.facts import Facts, asked, facts_of, has_torn_keys, told
 from incload_assets.ingest.full_extracts import extracts_of, marks_of
-from incload_assets.ingest.gains import gain_of, with_before
+from incload_assets.ingest.gains import facts_together, gain_of, with_before
 from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id, next_number
 from incload_assets.ingest.quarantine import check_threshold, check_unknown_fields, is_tolerated
 from incload_assets.ingest.required_fields import required_fields
@@ -38,11 +38,20 @@ from incload_assets.protection.erasures import deny_list_of
 from incload_assets.protection.person import check_keys, person_keys_of
 from incload_assets.protection.protect import protected
 
+Staging = Callable[[LoadContext, Ingestion], AbstractContextManager[tuple[Ingestion, Staged, Facts]]]
+"""Stages the rows of a window; with its facts, and the ingestion with the position that the rows are of."""
 Guard = Callable[[LoadContext, Ingestion, Facts], None]
 """A check before the commit, which raises ``ContractViolation`` if the rows must not be ingested."""
 
 
-def ingest(load: LoadContext, ingestion: Ingestion, guard: Guard | None) -> bool:
+@contextmanager
+def as_a_whole(load: LoadContext, ingestion: Ingestion) -> Iterator[tuple[Ingestion, Staged, Facts]]:
+    """Reads a window once, as a whole."""
+    with staged_rows(load, {ingestion.window: ingestion.position}) as (staged, found):
+        yield ingestion, staged, found[ingestion.window.key]
+
+
+def ingest(load: LoadContext, ingestion: Ingestion, guard: Guard | None, staging: Staging = as_a_whole) -> bool:
     """Replaces a window of the log, with its window record, by the source's present content in one fenced commit.
 
     If the source has only gained files, only these are added; see :mod:`incload_assets.ingest.gains`. ``guard`` is a
@@ -57,8 +66,7 @@ def ingest(load: LoadContext, ingestion: Ingestion, guard: Guard | None) -> bool
     table, window = load.table, ingestion.window
     if (gain := gain_of(load, ingestion)) is not None and (done := _ingest_gain(load, ingestion, gain)) is not None:
         return done
-    with staged_rows(load, {window: ingestion.position}) as (staged, found):
-        facts = found[window.key]
+    with staging(load, ingestion) as (ingestion, staged, facts):
         if guard is not None:
             table.source.check_skipped(table.name, window, facts.only_skipped)
             check_threshold(staged.read(), table, window, facts.rows, facts.rejected)
@@ -133,22 +141,49 @@ def _with_former(load: LoadContext, ingestion: Ingestion, staged: Staged, facts:
 def staged_rows(load: LoadContext, positions: Mapping[Window, Position]) -> Iterator[tuple[Staged, dict[str, Facts]]]:
     """The validated and staged rows of some windows, and the facts of each; uncommitted rows are removed afterwards."""
     table = load.table
-    with ExitStack() as held:
-        try:
-            staged, facts = _stage(load, positions, held, places=False)
-            if has_torn_keys(staged.read(), table, facts.values()):  # rare, and marking them takes a sort of all rows
-                staged, facts = _stage(load, positions, held, places=True)
-            if table.evolution.unknown == "stop":
-                check_unknown_fields(staged.read(), table)
-            yield staged, facts
-        except PySparkException as error:
-            if meaning := lost_file(error, table, load.lake) or read_error(table.name, error, str(table.source)):
-                raise meaning from error
-            raise
+    with _reading(load), ExitStack() as held:
+        staged, facts = _stage(load, positions, held, places=False)
+        if has_torn_keys(staged.read(), table, facts.values()):  # rare, and marking them takes a sort of all rows
+            staged, facts = _stage(load, positions, held, places=True)
+        if table.evolution.unknown == "stop":
+            check_unknown_fields(staged.read(), table)
+        yield staged, facts
+
+
+@contextmanager
+def staged_chunk(load: LoadContext, window: Window, position: Position, place: str) -> Iterator[tuple[Staged, Facts]]:
+    """The validated and staged rows of a part of a window, in a folder of the log; see :func:`facts_of_chunks`."""
+    with _reading(load), ExitStack() as held:
+        staged, facts = _stage(load, {window: position}, held, places=False, place=place)
+        yield staged, facts[window.key]
+
+
+def facts_of_chunks(load: LoadContext, staged: Staged, parts: Sequence[Facts]) -> Facts | None:
+    """The facts of a window that was staged in chunks; None if it has to be validated as a whole."""
+    table = load.table
+    with _reading(load):
+        facts = facts_together(load, parts)
+        if has_torn_keys(staged.read(), table, [facts]):
+            return None
+        if table.evolution.unknown == "stop":
+            check_unknown_fields(staged.read(), table)
+    return facts
+
+
+@contextmanager
+def _reading(load: LoadContext) -> Iterator[None]:
+    """Translates errors of Spark that the source or a lost file has caused."""
+    try:
+        yield
+    except PySparkException as error:
+        name, source = load.table.name, str(load.table.source)
+        if meaning := lost_file(error, load.table, load.lake) or read_error(name, error, source):
+            raise meaning from error
+        raise
 
 
 def _stage(
-    load: LoadContext, positions: Mapping[Window, Position], held: ExitStack, *, places: bool
+    load: LoadContext, positions: Mapping[Window, Position], held: ExitStack, *, places: bool, place: str = FOLDER
 ) -> tuple[Staged, dict[str, Facts]]:
     table, read, seen = load.table, Observation(), Observation()
     at_source = {window.key: position for window, position in positions.items()}
@@ -161,7 +196,7 @@ def _stage(
         F.count(F.lit(1)).alias("rows"),
         *(F.max(value.isNotNull()).alias(at) for at, value in fields_seen.items()),
     )
-    staged = held.enter_context(Staged(load.log, load.spark, list(at_source)))
+    staged = held.enter_context(Staged(load.log, load.spark, list(at_source), place))
     with broken_condition_named(extracted, table, min(at_source)):
         accepted = accepted_rows(load.lake, table, at_source, load.info)
         deny = deny_list_of(load.lake, table)  # after the barrier, which the staged rows have read

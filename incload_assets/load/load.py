@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Literal
 
+from incload_assets.change_log.chunks import InChunks
 from incload_assets.change_log.commit import bare_fence
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.read_view import ReadView
@@ -19,6 +20,7 @@ from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
 from incload_assets.load.apply import Applied, apply_changes
 from incload_assets.load.compacted import hold_off, refuse_rewrite
 from incload_assets.load.detection import look
+from incload_assets.load.in_chunks import staging_of
 from incload_assets.load.placement import refuse_misplaced
 from incload_assets.load.range_fences import call_off_ingestions, call_off_merges, not_merged
 from incload_assets.load.reconcile import Evidence
@@ -71,6 +73,7 @@ def load_window(
     checkpoint: Checkpoint = NOTHING_KNOWN,
     rewrite_compacted: bool = False,
     if_held: IfHeld = "refuse",
+    in_chunks: InChunks | None = None,
 ) -> LoadReport:
     """Loads the source's present content of a window into the table.
 
@@ -80,6 +83,7 @@ def load_window(
         if_held: What is done with a window whose load was undone, while its source holds what was undone: ``refuse``
             to load it, ``complete`` the undo by merging what the log holds, or ``release`` it and load its source. An
             undo that was not checkpointed is completed in any case but the last.
+        in_chunks: How a window that was never landed is read; None: as a whole, or as a killed load has begun.
 
     Raises:
         SchemaMismatch: The table, or the content of its windows, does not fit the declaration.
@@ -98,7 +102,9 @@ def load_window(
         doubtful = not (checkpoint.clean or untried)
         if doubtful:
             call_off_ingestions(load, window)
-    ingested = _ingest(load, window, checkpoint, rewrite_compacted=rewrite_compacted, if_held=if_held)
+    ingested = _ingest(
+        load, window, checkpoint, rewrite_compacted=rewrite_compacted, if_held=if_held, in_chunks=in_chunks
+    )
     if doubtful:  # not earlier: this also rejects merges that a range planned before the ingestion
         with load.phases.timed("prepare"):
             call_off_merges(load, window)
@@ -151,6 +157,7 @@ def _ingest(
     rewrite_compacted: bool = False,
     if_held: IfHeld = "refuse",
     trusts_log: bool = True,
+    in_chunks: InChunks | None = None,
 ) -> bool:
     """Ingests until the log has the source's content, and says whether this load ingested it.
 
@@ -187,7 +194,7 @@ def _ingest(
                 continue  # an ingestion has to start from the log after any removal
         with load.phases.timed("ingest"):
             prefetch_delta_state(load)
-            ingested = ingest(load, ingestion, guard) or ingested
+            ingested = ingest(load, ingestion, guard, staging_of(load, ingestion, in_chunks)) or ingested
         if ingested and load.table.source.changes_while_read:
             return True
     raise SourceChanged(

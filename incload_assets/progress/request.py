@@ -7,8 +7,10 @@ from typing import Literal
 
 from incload_assets.declaration.table import Table
 from incload_assets.progress.run_tags import (
+    AT_ONCE_TAG,
     ATTEMPT_TAG,
     BECAUSE_TAG,
+    CHUNKS_TAG,
     CODE_VERSION_TAG,
     FILL_TAG,
     FINGERPRINT_TAG,
@@ -44,6 +46,7 @@ class Request:
         table: Name of the table; several names, if a person chose several tables in the UI.
         before: For an undo: what to go back before, as in :class:`incload_assets.load.undo_plan.Undo`.
         rewrite_compacted: Whether windows whose log was compacted may be replaced by other content.
+        chunks, at_once: In about how many chunks a partition is read, and how many at a time; 0: as a whole.
         serialized: Whether the queue is to launch one such run of the table at a time.
         started_by: What started the run, if it was no part of Dagster.
         attempt: The number of the attempt at the fingerprints, from 1; 0 for a run that no sensor requested.
@@ -56,6 +59,8 @@ class Request:
     because: str = ""
     before: str = ""
     rewrite_compacted: bool = False
+    chunks: int = 0
+    at_once: int = 0
     serialized: bool = False
     started_by: str = ""
     fingerprints: Mapping[str, str] = field(default_factory=dict)
@@ -65,7 +70,11 @@ class Request:
     @classmethod
     def from_tags(cls, tags: Mapping[str, str]) -> "Request":
         """The request that tags of a run express."""
-        one, number = tags.get(PARTITION_TAG), tags.get(ATTEMPT_TAG, "")
+        one = tags.get(PARTITION_TAG)
+        attempt, chunks, at_once = (
+            int(number) if (number := tags.get(tag, "")).isdecimal() else 0
+            for tag in (ATTEMPT_TAG, CHUNKS_TAG, AT_ONCE_TAG)
+        )
         first, last = (one, one) if one is not None else (tags.get(RANGE_START_TAG, ""), tags.get(RANGE_END_TAG, ""))
         because = next((tags[tag] for tag in (BECAUSE_TAG, REPLAY_TAG, FILL_TAG) if tag in tags), "")
         wanted = tags.get(FINGERPRINT_TAG)
@@ -83,10 +92,12 @@ class Request:
             because="" if because == _NO_REASON else because,
             before=tags.get(UNDO_TAG, ""),
             rewrite_compacted=REWRITE_COMPACTED_TAG in tags,
+            chunks=chunks,
+            at_once=at_once,
             serialized=SERIALIZED_TAG in tags,
             started_by=tags.get(STARTED_BY_TAG, ""),
             fingerprints=fingerprints,
-            attempt=int(number) if number.isdecimal() else 0,
+            attempt=attempt,
             code_version=tags.get(CODE_VERSION_TAG),
         )
 
@@ -103,7 +114,9 @@ class Request:
             STARTED_BY_TAG: self.started_by,
             REWRITE_COMPACTED_TAG: "true" if self.rewrite_compacted else "",
             CODE_VERSION_TAG: self.code_version or "",
-            ATTEMPT_TAG: str(self.attempt) if self.attempt else "",
+            ATTEMPT_TAG: str(self.attempt or ""),
+            CHUNKS_TAG: str(self.chunks or ""),
+            AT_ONCE_TAG: str(self.at_once or ""),
             **self._of_action(),
             **self._of_partitions(),
         }
@@ -138,4 +151,5 @@ A_LOAD = Request()
 
 def request_of(table: Table, request: Request = A_LOAD) -> Request:
     """A request to runs of a table, for the queue's limits, too."""
-    return replace(request, table=table.name, serialized=table.write.serialized)
+    # what is read in chunks would keep other loads waiting for hours, and waits for them before it lands
+    return replace(request, table=table.name, serialized=table.write.serialized and not request.chunks)

@@ -29,6 +29,8 @@ REPLAY_TAG = "incload/replay"
 """The tag of a run that replays the quarantine of its partitions instead of reading their source; its value is why."""
 FILL_TAG = "incload/fill"
 """The tag of a run that fills columns of its partitions from the log, not from their source; its value is why."""
+CHUNKS_TAG, AT_ONCE_TAG = "incload/chunks", "incload/at_once"
+"""The tags of a load that reads its partition in chunks: about how many, and how many at a time."""
 BECAUSE_TAG = "incload/because"
 """The tag with the reason of an undo or a release."""
 

@@ -1,17 +1,24 @@
 """The runs that hold slots of Dagster's pools and of its run queue, and the runs that wait for one."""
 
-from collections.abc import Collection, Iterable
+import time
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import dagster as dg
 
-from incload_assets.platform.dagster_private import IN_PROGRESS_RUN_STATUSES
+from incload_assets.platform.dagster_private import (
+    IN_PROGRESS_RUN_STATUSES,
+    DagsterExecutionInterruptedError,
+    check_captured_interrupt,
+)
 from incload_assets.progress.process import gone
 from incload_assets.progress.request import Request
 from incload_assets.progress.run_tags import PROCESS_TAG, own_tag
 
 QUEUE = "run queue"
+CLAIM_SECONDS = 1.0
 MOST = 1000
 """Limit of unfinished runs that are looked at."""
 
@@ -49,6 +56,28 @@ def pools(instance: dg.DagsterInstance, names: Iterable[str] | None = None) -> l
         )
         for name, info in found.items()
     ]
+
+
+@contextmanager
+def slot_left(instance: dg.DagsterInstance, pool: str | None, run_id: str, step: str) -> Iterator[None]:
+    """Leaves the slot of a step to other runs for the block, and waits for one at its end; nothing without a slot."""
+    if pool is None or not any(run_id in slots.holders for slots in pools(instance, [pool])):
+        yield
+        return
+    instance.event_log_storage.free_concurrency_slot_for_step(run_id, step)
+    try:
+        yield
+    except Exception:  # the step may go on with other partitions
+        _claim(instance, pool, run_id, step)
+        raise
+    _claim(instance, pool, run_id, step)
+
+
+def _claim(instance: dg.DagsterInstance, pool: str, run_id: str, step: str) -> None:
+    while not instance.event_log_storage.claim_concurrency_slot(pool, run_id, step).is_claimed:
+        if check_captured_interrupt():
+            raise DagsterExecutionInterruptedError
+        time.sleep(CLAIM_SECONDS)
 
 
 def slots_in_use(instance: dg.DagsterInstance) -> list[Slots]:

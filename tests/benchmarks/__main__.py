@@ -35,6 +35,7 @@ def main() -> int:
     asked = _arguments()
     logging.disable(logging.INFO)  # Dagster tells every step of every run
     sizes, pairs, warm_up = SCALES[asked.scale]
+    sizes = replace(sizes, copied=asked.copied or sizes.copied)
     rows = asked.rows or list(ROWS)
     known = {row: told for row, told in earlier(asked.out, asked.scale).items() if row not in rows}
     comparisons: dict[str, list[Comparison]] = {row: known.get(row, []) for row in ROWS if row in known or row in rows}
@@ -70,6 +71,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("rows", nargs="*", metavar="ROW", choices=[[], *ROWS], help=f"of {', '.join(ROWS)}; all")
     parser.add_argument("--scale", choices=SCALES, default="full", help="small: to see that everything runs")
     parser.add_argument("--pairs", type=int, help="rounds that count")
+    parser.add_argument("--copied", type=int, help="rows of the row bootstrap, for example 20000000")
     parser.add_argument("--out", type=Path, default=Settings().home_root / "benchmarks", help="folder of the results")
     return parser.parse_args()
 

@@ -38,6 +38,7 @@ class Sizes:
         backfill: Partitions that are backfilled.
         daily: Rows of each of them where they are loaded as ranges.
         first: Rows of a window with which a table begins.
+        copied: Rows of a database table that is read in chunks.
         single: Of them, those that are loaded by a run each, too.
         keys: Of a history that has many versions.
         versions: Of each of them.
@@ -65,6 +66,7 @@ class Sizes:
     backfill: int = 365
     daily: int = 1_000
     first: int = 5_000_000
+    copied: int = 2_000_000
     single: int = 20
     keys: int = 1_000
     versions: int = 200
@@ -79,8 +81,8 @@ class Sizes:
 
 SMALL = Sizes(
     partition=200, partitions=2, plain=4, growth=(2, 4), largest=6, big=2_000, steps=(200, 400), state=10_000,
-    files=40, windows=10, tables=2, hours=30, backfill=4, daily=5, first=2_000, single=2, keys=50, versions=4, loads=1,
-    soak=10, changed=3, burst=20, warm=0, rest=5, often=1,
+    files=40, windows=10, tables=2, hours=30, backfill=4, daily=5, first=2_000, copied=2_000, single=2, keys=50,
+    versions=4, loads=1, soak=10, changed=3, burst=20, warm=0, rest=5, often=1,
 )  # fmt: skip
 """To see that everything runs; the ratios mean nothing."""
 

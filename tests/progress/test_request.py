@@ -1,8 +1,11 @@
 """A request to a run comes back from its tags as it was given."""
 
+from pathlib import Path
+
 import pytest
 
-from incload_assets.progress.request import Request
+from incload_assets.progress.request import Request, request_of
+from tests.support.tables import make
 
 SENSORS = Request(
     table="orders",
@@ -35,6 +38,7 @@ BACKFILL = Request(first="2026-01-03", last="2026-01-05", started_by="command li
         Request(action="replay", because="the rule was wrong", table="orders", code_version="c2"),
         Request(action="fill", because="amount is declared now"),
         Request(rewrite_compacted=True),
+        Request(chunks=16, at_once=2),
         RANGE,
         BACKFILL,
     ],
@@ -68,3 +72,10 @@ def test_a_person_may_give_the_reason_of_a_replay_in_either_tag() -> None:
     assert Request.from_tags({"incload/replay": "-", "incload/because": "the rule was wrong"}).because == (
         "the rule was wrong"
     )
+
+
+def test_a_load_in_chunks_keeps_no_other_load_of_its_table_in_the_queue() -> None:
+    table = make(None, Path("nowhere")).table  # type: ignore[arg-type]
+    assert table.write.serialized
+    assert request_of(table).serialized
+    assert not request_of(table, Request(chunks=16, at_once=2)).serialized

@@ -1,13 +1,15 @@
 """The runs that hold slots of pools and of the run queue, and the runs that wait for one."""
 
 from datetime import UTC, datetime
+from threading import Timer
 
 import dagster as dg
+import pytest
 from dagster._core.remote_origin import RemoteJobOrigin
 from dagster._core.test_utils import create_run_for_test
 
 from incload_assets.progress.process import process_tags
-from incload_assets.progress.slots import QUEUE, SlotRun, Slots, slot_runs, slots_in_use
+from incload_assets.progress.slots import QUEUE, SlotRun, Slots, slot_left, slot_runs, slots_in_use
 from tests.support.made_up_loads import REPOSITORY
 
 NOW = datetime.now(UTC)
@@ -51,3 +53,28 @@ def test_holders_and_waiting_runs_are_known_by_pool_with_table_window_and_proces
         instance.report_run_failed(instance.get_run_by_id(one))  # type: ignore[arg-type]
         assert slots_in_use(instance)[0].holders == [one], "its slot is not free yet"
         assert slot_runs(instance, [one])[one].over == "The run has ended."
+
+
+def test_a_slot_that_is_left_serves_another_run_and_is_waited_for_at_the_end() -> None:
+    with dg.instance_for_test() as instance:
+        storage = instance.event_log_storage
+        storage.set_concurrency_slots("state_keys", 1)
+        one, two = (started(instance, "load_keys", {}) for _ in range(2))
+        assert storage.claim_concurrency_slot("state_keys", one, "keys").is_claimed
+        with slot_left(instance, "state_keys", one, "keys"):
+            assert storage.claim_concurrency_slot("state_keys", two, "keys").is_claimed
+            Timer(0.5, storage.free_concurrency_slots_for_run, [two]).start()
+        assert slots_in_use(instance)[0].holders == [one]
+        with pytest.raises(ValueError, match="in a chunk"), slot_left(instance, "state_keys", one, "keys"):
+            raise ValueError("in a chunk")
+        assert slots_in_use(instance)[0].holders == [one]
+
+
+@pytest.mark.parametrize("pool", [None, "state_keys", "unused"])
+def test_a_run_without_a_slot_leaves_none(pool: str | None) -> None:
+    with dg.instance_for_test() as instance:
+        instance.event_log_storage.set_concurrency_slots("state_keys", 1)
+        one = started(instance, "load_keys", {})
+        with slot_left(instance, pool, one, "keys"):
+            pass
+        assert [slots for slots in slots_in_use(instance) if slots.of != QUEUE] == []

@@ -181,6 +181,10 @@ class Dialect(ABC):
     def server(self, connection: Any) -> Server:
         """The state of the server, to be read before any row."""
 
+    def spread(self, connection: Any, table: Catalog, column: Column) -> Sequence[int]:
+        """Ascending values between which there are about as many rows each, by the statistics; empty without them."""
+        return ()
+
     # SQL
 
     @abstractmethod

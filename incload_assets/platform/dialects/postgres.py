@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Any, ClassVar
 from urllib.parse import quote, urlencode
 
 import psycopg
 
 from incload_assets.platform.dialects.dialect import APPLICATION, Address, Catalog, Column, Dialect, Server, Stated
-from incload_assets.platform.dialects.values import moment
+from incload_assets.platform.dialects.values import instant_of, moment
 from incload_assets.platform.dialects.watch import cut_after
 
 _CATALOG = """
@@ -37,6 +37,9 @@ LEFT JOIN pg_index i ON i.indrelid = a.attrelid AND i.indisprimary
 WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum
 """
+_SPREAD = """
+SELECT {} FROM (SELECT unnest(histogram_bounds::text::{}[]) AS {} FROM pg_stats
+WHERE schemaname = %s AND tablename = %s AND attname = %s AND NOT inherited) AS bounds"""
 # pg_locks shows every transaction to every account, even if it has written nothing yet. The begin of other accounts'
 # transactions is hidden, unless the account is a member of pg_read_all_stats. now() is the begin of this statement's
 # transaction, before the locks are read; the rows are read later.
@@ -178,9 +181,15 @@ class Postgres(Dialect):
             started=started,
             blind="a standby does not know the transactions of its primary server" if standby else "",
             prepared=prepared,
-            transactions={number: _instant(begin) for number, begin, *_ in running if number},
-            sessions={number: _instant(begin) for *_, number, begin in running},
+            transactions={number: instant_of(begin) for number, begin, *_ in running if number},
+            sessions={number: instant_of(begin) for *_, number, begin in running},
         )
+
+    def spread(self, connection: Any, table: Catalog, column: Column) -> Sequence[int]:
+        """The bounds of the column's histogram."""
+        names = (text.replace("%", "%%") for text in (self.value(column), column.type, self.quoted(column.name)))
+        found = connection.rows(_SPREAD.format(*names), [table.schema, table.name, column.name])
+        return sorted(value for (value,) in found if value is not None)
 
     def quoted(self, name: str) -> str:
         """In double quotes."""
@@ -241,7 +250,3 @@ def _session(timeout: int) -> str:
 
 def _decimal(said: str) -> str:
     return said.replace("numeric", "decimal") if said.startswith("numeric(") and said.endswith(")") else ""
-
-
-def _instant(epoch: float | None) -> datetime | None:
-    return None if epoch is None else datetime.fromtimestamp(epoch, UTC)

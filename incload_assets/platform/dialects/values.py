@@ -30,3 +30,8 @@ def reached(value: str, bounds: Sequence[str]) -> str:
         return f"CASE WHEN {value} < {bounds[middle]} THEN {below} ELSE {above} END"
 
     return f"CASE WHEN {value} IS NULL THEN 0 ELSE {among(0, len(bounds))} END"
+
+
+def instant_of(epoch: float | None) -> datetime | None:
+    """The instant of seconds since 1970; None of None."""
+    return None if epoch is None else datetime.fromtimestamp(epoch, UTC)

@@ -16,6 +16,7 @@ from incload_assets.declaration.window import Window
 from incload_assets.platform.databases import Database
 from incload_assets.platform.dialects.dialect import Column, Dialect, Server
 from incload_assets.platform.errors import DeclarationError
+from incload_assets.sources.database.chunks import chunks_of
 from incload_assets.sources.database.closing import NOTHING, closing_of, server_of
 from incload_assets.sources.database.errors import looking
 from incload_assets.sources.database.ranges import Range
@@ -102,6 +103,13 @@ class DatabaseSource(Source):
             frame = read_parts(spark, database, relation, column, parts, fields)
             frame.schema  # noqa: B018 - queries the database here, so that errors name it
             return frame
+
+    def divided(
+        self, table_name: str, position: Position, number: int, known: Sequence[Position] = ()
+    ) -> list[Position]:
+        """Ranges of the window column; see :meth:`Source.divided`."""
+        with self.look(table_name) as look:
+            return chunks_of(look.connection, look.relation, look.column, position, number, known)
 
     def empty_position(self, window: Window) -> Position:
         """The position of a window that is complete without a row."""

@@ -25,7 +25,7 @@ from incload_assets.sources.files.hashes import local_hashes
 from incload_assets.sources.files.json import json_records
 from incload_assets.sources.files.left_out import left_out
 from incload_assets.sources.files.listing import Listed, files_of
-from incload_assets.sources.files.position import File, files_in, gone_from, position_of
+from incload_assets.sources.files.position import File, files_in, gone_from, groups_of, position_of
 from incload_assets.sources.files.reading import read
 from incload_assets.sources.files.template import Template
 
@@ -265,6 +265,12 @@ class Files(Source):
     def carried(self, position: Position) -> list[str]:
         """The keys of the files that are gone and whose rows stay."""
         return [file.key for file in gone_from(position)]
+
+    def divided(
+        self, table_name: str, position: Position, number: int, known: Sequence[Position] = ()
+    ) -> list[Position]:
+        """Groups of files; see :meth:`Source.divided`."""
+        return groups_of(position, number, known)
 
     def gained(self, before: Position, now: Position) -> Position | None:
         """The new files; None if another file has changed or is gone, or was gone before."""

@@ -37,6 +37,26 @@ def position_of(files: Iterable[File], gone: Iterable[File] = ()) -> Position:
     )
 
 
+def groups_of(position: Position, number: int, known: Iterable[Position] = ()) -> list[Position]:
+    """Positions of about ``number`` groups of files; ``known`` groups whose files are all there stay as they are."""
+    left = set(files_in(position))
+    groups = []
+    for one in known:
+        if (files := set(files_in(one))) and files <= left:
+            groups.append(one)
+            left -= files
+    most = max(position.size / number, 1)
+    group: list[File] = []
+    size = 0
+    for file in sorted(left):
+        if group and size + file.size > most:
+            groups.append(position_of(group))
+            group, size = [], 0
+        group.append(file)
+        size += file.size
+    return [*groups, *([position_of(group)] if group else [])]
+
+
 def files_in(position: Position | None) -> list[File]:
     """The files of a position that were at the source."""
     return _listed(position, "files")

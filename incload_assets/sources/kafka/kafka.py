@@ -23,7 +23,7 @@ from incload_assets.sources.kafka.errors import kafka_error
 from incload_assets.sources.kafka.framed import Framed, refuse_framed
 from incload_assets.sources.kafka.messages import ABOUT, KEY, json_messages, read_messages
 from incload_assets.sources.kafka.topic import TopicMetadata
-from incload_assets.sources.kafka.windows import Chooser, check_identity, identity_of, positions, ranges_of
+from incload_assets.sources.kafka.windows import Chooser, check_identity, chunks_of, identity_of, positions, ranges_of
 
 _NOT_IN_PAYLOADS = {KEY, "kafka_timestamp", "kafka_headers"}
 
@@ -172,6 +172,12 @@ class Kafka(Source):
         except PySparkException as error:
             raise kafka_error(table_name, str(error), str(self)) or error from None
         return frame
+
+    def divided(
+        self, table_name: str, position: Position, number: int, known: Sequence[Position] = ()
+    ) -> list[Position]:
+        """Ranges of offsets; see :meth:`Source.divided`."""
+        return chunks_of(position, number, known)
 
     def unreadable_payloads(self, fields: Sequence[str]) -> str:
         """See :meth:`Source.unreadable_payloads`: a payload is the value of a message alone."""

@@ -147,6 +147,37 @@ def position_of(identity: Identity, ranges: Ranges, *, closed: bool) -> Position
     )
 
 
+def chunks_of(position: Position, number: int, known: Sequence[Position] = ()) -> list[Position]:
+    """Positions of about ``number`` chunks; ``known`` ones of the same log stay as they are, within the position."""
+    ranges = ranges_of(position)
+    if not ranges:
+        return []
+    identity = identity_of(position)
+    kept = [
+        one
+        for one in known
+        if identity_of(one) == identity
+        and all(
+            p in ranges and ranges[p][0] <= begin and end <= ranges[p][1] for p, (begin, end) in ranges_of(one).items()
+        )
+    ]
+    most = max(1, -(-sum(end - begin for begin, end in ranges.values()) // number))
+    chunk: dict[int, tuple[int, int]] = {}
+    chunks = []
+    for partition, (begin, end) in ranges.items():
+        taken = sorted(ranges_of(one)[partition] for one in kept if partition in ranges_of(one))
+        for until, then in [*taken, (end, end)]:
+            while begin < until:
+                room = most - sum(last - first for first, last in chunk.values())
+                if room <= 0 or partition in chunk:
+                    chunks.append(position_of(identity, chunk, closed=True))
+                    chunk, room = {}, most
+                chunk[partition] = (begin, min(begin + room, until))
+                begin = chunk[partition][1]
+            begin = then
+    return [*kept, *chunks, *([position_of(identity, chunk, closed=True)] if chunk else [])]
+
+
 def _highest(left: Offsets, right: Offsets) -> dict[int, int]:
     return {p: max(left.get(p, 0), right.get(p, 0)) for p in (*left, *right)}
 

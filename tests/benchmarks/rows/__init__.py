@@ -6,6 +6,7 @@ from tests.benchmarks.bench import Bench
 from tests.benchmarks.pairs import Comparison
 from tests.benchmarks.rows.again import again, undo
 from tests.benchmarks.rows.big import big
+from tests.benchmarks.rows.bootstrap import bootstrap
 from tests.benchmarks.rows.by_key import history, state
 from tests.benchmarks.rows.first import cold, days, first, reconcile
 from tests.benchmarks.rows.memory import memory
@@ -30,6 +31,7 @@ ROWS: dict[str, Row] = {
     "again": again,
     "undo": undo,
     "first": first,
+    "bootstrap": bootstrap,
     "reconcile": reconcile,
     "days": days,
     "cold": cold,
