@@ -16,7 +16,7 @@ import pytest
 import requests
 
 from incload_assets.platform.local_servers.files import free_port
-from tests.servers.java_servers import CONNECT, DEBEZIUM, fetched, java
+from tests.servers.java_servers import CONNECT, CONNECTORS, fetched, java
 from tests.servers.kafka import KafkaServer, run_folder
 from tests.servers.postgres import PostgresServer
 from tests.servers.sharing import shared
@@ -210,7 +210,8 @@ def _drop_slot(postgres: PostgresServer, database: str, slot: str) -> None:
 def _prepare(kafka: KafkaServer, folder: Path) -> tuple[list[str | Path], str]:
     plugins = folder / "plugins"
     plugins.mkdir()
-    (plugins / "debezium").symlink_to(fetched(DEBEZIUM)[0].parent)
+    for coordinates in CONNECTORS:
+        (plugins / coordinates.split(":")[1]).symlink_to(fetched([coordinates])[0].parent)
     port = free_port()
     configuration = _CONFIGURATION.format(kafka=kafka.servers, folder=folder, plugins=plugins, port=port)
     (folder / "connect.properties").write_text(configuration)
