@@ -4,7 +4,6 @@ import random
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -183,27 +182,19 @@ MARIADB_BETWEEN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("connector", ["mysql", "mariadb", "sqlserver", "oracle", "mongodb"])
-def test_windows_in_any_order_make_the_table_of_the_last_positions(
+@pytest.mark.parametrize("connector", ["mysql", "sqlserver", "oracle", "mongodb"])
+def test_a_window_of_former_changes_does_not_take_the_table_back(
     spark: SparkSession, tmp_path: Path, connector: str
 ) -> None:
-    first, *_, before, last = [facts for facts in IN_ORDER[connector] if connector != "oracle" or facts["scn"] > "1"]
-    windows = [
-        [told(connector, "r", order(1), first), told(connector, "r", order(2), first)],
-        [told(connector, "u", order(1, "paid"), before), told(connector, "d", order(2), before), None],
-        [told(connector, "u", order(1, "sent"), last), told(connector, "c", order(3), last)],
-    ]
-    kept = {
-        "sqlserver": {(1, "sent"), (3, "new")}, "oracle": {(1, "sent"), (3, "new")}
-    }.get(connector, {(1, "sent"), (3, "new")})  # fmt: skip
-    for number, some in enumerate(windows, 1):
-        write(tmp_path, number, *some)
-    for number, asked in enumerate(random.sample([*permutations((1, 2, 3))], 2)):
-        loaded = table(spark, tmp_path, f"orders_{number}", connector=connector, **DECLARED[connector])
-        for window in asked:
-            loaded.load(window)
-        assert loaded.rows("id", "status") == kept, asked
-        assert loaded.log("rejected", "_reasons") == []
+    snapshot, *_, before, last = IN_ORDER[connector][connector in ("sqlserver", "oracle") :]
+    former = [told(connector, "r", order(id), snapshot) for id in (1, 2)]
+    write(tmp_path, 1, *former, told(connector, "u", order(1, "paid"), before))
+    write(tmp_path, 2, told(connector, "u", order(1, "sent"), last), told(connector, "d", order(2), last), None)
+    loaded = table(spark, tmp_path, connector=connector, **DECLARED[connector])
+    for window in (2, 1):
+        loaded.load(window)
+    assert loaded.rows("id", "status") == {(1, "sent")}
+    assert loaded.log("rejected", "_reasons") == []
 
 
 def test_what_mariadb_writes_between_changes_is_skipped_and_a_truncate_empties_the_table(
@@ -219,13 +210,11 @@ def test_what_mariadb_writes_between_changes_is_skipped_and_a_truncate_empties_t
     options = {**DECLARED["mariadb"], "connector": "mariadb"}
     loaded = table(spark, tmp_path, other_tables=["shop.customers"], **options)
     assert [bins(loaded.load(window).evidence) for window in (2, 3, 1)] == [
-        {"control": 1, "applied": 2, "stale": 1},
+        {"applied": 3, "stale": 1},
         {"skipped": 5},
         {"stale": 2, "skipped": 7},
     ]
     assert loaded.rows("id") == {(4,)}
-    reasons = {why for [why] in loaded.log("skipped", "_reasons")} if loaded.log("skipped", "_reasons") else set()
-    assert reasons <= {"a tombstone", "a heartbeat", "the begin or end of a transaction", "a change of the schema"}
     alone = table(spark, tmp_path, "alone", **options)
     with pytest.raises(SourceUnreadable, match=r"events of 'shop.customers', and no valid one of 'shop.orders'"):
         alone.load(3)
@@ -322,9 +311,8 @@ def test_values_of_mysql_are_read_with_and_without_schemas(
 def test_a_value_that_the_default_does_not_fit_is_quarantined(spark: SparkSession, tmp_path: Path) -> None:
     row = {**CAPTURED, "clock": 3_020_400_000_000, "big": 1}  # after the longest time
     write(tmp_path, 1, told("mysql", "c", row, binlog("mysql-bin.000002", 4)))
-    loaded = table(
-        spark, tmp_path, contract=Items, connector="mysql", decimals="precise", encodings={"clock": "time[us]"}, **BINLOG
-    )  # fmt: skip
+    options = {**BINLOG, "connector": "mysql", "decimals": "precise", "encodings": {"clock": "time[us]"}}
+    loaded = table(spark, tmp_path, contract=Items, **options)
     [(reasons,)] = validated(loaded, "_reasons")
     text = "; ".join(reasons)
     assert "clock: '3020400000000' is not encoded as time[us]" in text

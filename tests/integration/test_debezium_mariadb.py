@@ -1,0 +1,207 @@
+"""MariaDB, Debezium and Kafka as they are: tables kept from the events are the database's tables.
+
+Random transactions with a snapshot before, an incremental one between, a killed Kafka Connect, a truncate, a new column
+and a new file of the binary log; then the topics are loaded in random windows and orders, from Kafka and from files,
+and every table is compared with the database's own. INCLOAD_TEST_EXAMPLES is the number of two thousands of
+transactions.
+"""
+
+import json
+import os
+import random
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pandera.pyspark as pa
+import pyspark.sql.types as T
+import pytest
+from pyspark.sql import SparkSession
+
+from incload_assets.assets import Debezium, Files, Merge
+from incload_assets.declaration.source import Source
+from incload_assets.sources.kafka.kafka import Kafka
+from tests.integration.change_streams import (
+    LAST,
+    THOUSANDS,
+    Rows,
+    Stream,
+    check,
+    comparable,
+    consumed,
+    cut_topic,
+    wait_for_offsets,
+    write_files,
+)
+from tests.integration.shop_of_mariadb import TABLES, MariadbShop
+from tests.servers.connect import ConnectServer, running_connect
+from tests.servers.kafka import KafkaServer
+from tests.servers.mariadb import MariadbServer
+from tests.support.tables import Loaded, make
+
+pytestmark = pytest.mark.integration
+
+
+class Order(pa.DataFrameModel):
+    """As in the database, with the column that is added."""
+
+    id: T.LongType = pa.Field(nullable=False)
+    status: T.StringType = pa.Field(nullable=False)
+    amount: T.DecimalType(12, 2) = pa.Field(nullable=True)  # type: ignore[valid-type]
+    placed_at: T.TimestampType = pa.Field(nullable=True)
+    changed_at: T.TimestampType = pa.Field(nullable=True)
+    seen_at: T.TimestampType = pa.Field(nullable=True)
+    due: T.DateType = pa.Field(nullable=True)
+    flag: T.IntegerType = pa.Field(nullable=True)
+    counted: T.DecimalType(20, 0) = pa.Field(nullable=True)  # type: ignore[valid-type]
+    bits: T.BinaryType = pa.Field(nullable=True)
+    kind: T.StringType = pa.Field(nullable=True)
+    kinds: T.StringType = pa.Field(nullable=True)
+    body: T.StringType = pa.Field(nullable=True)
+    doc: T.StringType = pa.Field(nullable=True)
+    data: T.BinaryType = pa.Field(nullable=True)
+    extra: T.IntegerType = pa.Field(nullable=True)
+    cdc_sequence: T.StringType = pa.Field(nullable=False)
+
+
+class Customer(pa.DataFrameModel):
+    """As in the database."""
+
+    name: T.StringType = pa.Field(nullable=False)
+    region: T.StringType = pa.Field(nullable=False)
+    note: T.StringType = pa.Field(nullable=True)
+    credit: T.DecimalType(20, 6) = pa.Field(nullable=True)  # type: ignore[valid-type]
+    born: T.DateType = pa.Field(nullable=True)
+    clock: T.StringType = pa.Field(nullable=True)
+    joined: T.TimestampType = pa.Field(nullable=True)
+    cdc_sequence: T.StringType = pa.Field(nullable=False)
+
+
+ENCODINGS = {"changed_at": "timestamp[us]", "counted": "unsigned"}
+DECLARED: dict[str, tuple[type, dict[str, Any]]] = {
+    "orders": (Order, {"keys": ["id"], "decimals": "precise", "encodings": ENCODINGS}),
+    "customers": (Customer, {"keys": ["name", "region"]}),
+}
+
+
+@pytest.fixture(scope="module")
+def stream(kafka: KafkaServer, mariadb: MariadbServer) -> Iterator[Stream]:
+    """The whole story, told once."""
+    chance = random.Random(f"{os.environ['INCLOAD_TEST_SEED']} debezium of mariadb")
+    name = f"cdc_{chance.getrandbits(40):x}"
+    mariadb.database(name, *TABLES)
+    utc = {"autocommit": True, "init_command": "SET time_zone = '+00:00'"}
+    with mariadb.connect(name, **utc) as connection, running_connect(kafka) as own:
+        shop = MariadbShop(chance, connection)
+        shop.run(100)
+        start(own.server, mariadb, kafka, name)
+        shop.run(300 * THOUSANDS)
+        connectors = [f"{name}_{table}" for table in DECLARED]
+        wait_for_offsets(own.server, connectors, lambda offset: "server_id" in offset)
+        shop.truncate_customers()
+        shop.run(100 * THOUSANDS)
+        own.kill()
+        shop.add_column()
+        shop.rotate()
+        shop.run(200 * THOUSANDS)
+        own.start()
+        start(own.server, mariadb, kafka, name)
+        shop.run(100 * THOUSANDS)
+        for table in DECLARED:
+            wanted = {"data-collections": [f"{name}.{table}"], "type": "incremental"}
+            signal = f"('{table}-again', 'execute-snapshot', '{json.dumps(wanted)}')"
+            mariadb.run(name, f"INSERT INTO signals VALUES {signal}")
+        shop.run(200 * THOUSANDS)
+        own.server.restart(connectors[0])
+        shop.run(100 * THOUSANDS)
+        mariadb.run(
+            name,
+            *(f"INSERT INTO orders (id, status) VALUES ({number}, 'last')" for number in LAST),
+            *(f"INSERT INTO customers (name, region) VALUES ('last', '{number}')" for number in LAST),
+        )
+        topics = {table: f"{name}_{table}.{name}.{table}" for table in DECLARED}
+        messages = {table: list(consumed(kafka, topic)) for table, topic in topics.items()}
+        yield Stream(name, messages, topics, chance)
+
+
+def start(server: ConnectServer, mariadb: MariadbServer, kafka: KafkaServer, name: str) -> None:
+    """A connector for each table, one with schemas and one without."""
+    for table in DECLARED:
+        server.start_debezium_of_mariadb(
+            mariadb,
+            kafka,
+            f"{name}_{table}",
+            f"{name}.{table},{name}.signals",
+            skipped_operations="none",
+            signal_data_collection=f"{name}.signals",
+            incremental_snapshot_chunk_size="40",
+            topic_creation_default_partitions="2",
+            value_converter="org.apache.kafka.connect.json.JsonConverter",
+            value_converter_schemas_enable="true" if table == "customers" else "false",
+        )
+
+
+def content(mariadb: MariadbServer, name: str, table: str) -> Rows:
+    """The database's own rows, comparable; bits as Debezium writes them, the lowest byte first."""
+    names = list(DECLARED[table][0].to_schema().columns)[:-1]
+    with mariadb.connect(name, init_command="SET time_zone = '+00:00'") as connection, connection.cursor() as cursor:
+        cursor.execute(f"SELECT {', '.join(names)} FROM {table}")
+        rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    for row in rows:
+        if row.get("bits") is not None:
+            row["bits"] = row["bits"][::-1]
+        if row.get("clock") is not None:
+            row["clock"] = clock(row["clock"])
+    return comparable(tuple(row.values()) for row in rows)
+
+
+def clock(time: timedelta) -> str:
+    """A time as MariaDB spells it."""
+    micros = abs(time) // timedelta(microseconds=1)
+    hours, rest = divmod(micros, 3_600_000_000)
+    sign = "-" if time < timedelta(0) else ""
+    return f"{sign}{hours:02d}:{rest // 60_000_000:02d}:{rest % 60_000_000 / 10**6:09.6f}"
+
+
+def loaded(
+    spark: SparkSession, folder: Path, stream: Stream, table: str, source: Source, others: tuple[str, ...] = ()
+) -> Loaded:
+    contract, options = DECLARED[table]
+    logs = [f"{stream.database}_{of}/binlog/1" for of in (DECLARED if others else [table])]
+    events = Debezium(
+        source, table=f"{stream.database}.{table}", connector="mariadb", logs=logs, other_tables=others, **options
+    )
+    return make(
+        spark, folder, source=events, contract=contract, changes=events.changes(), write=Merge(), name=table
+    )  # fmt: skip
+
+
+def test_tables_kept_from_topics_are_the_databases(
+    spark: SparkSession,
+    kafka: KafkaServer,
+    mariadb: MariadbServer,
+    stream: Stream,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("INCLOAD_KAFKA_SHOP_SERVERS", kafka.servers)
+    for table, windows in {"orders": [1, 2, 3], "customers": [1, 2]}.items():
+        kept = loaded(spark, tmp_path, stream, table, Kafka("shop", stream.topics[table]))
+        cut_topic(stream, kept, windows, monkeypatch)
+        stream.random.shuffle(windows)
+        check(kept, content(mariadb, stream.database, table), windows, len(stream.messages[table]))
+
+
+def test_tables_kept_from_files_are_the_databases(
+    spark: SparkSession, mariadb: MariadbServer, stream: Stream, tmp_path: Path
+) -> None:
+    """The files hold the events of all tables, and some windows those of one table only."""
+    windows = [1, 2]
+    records = write_files(stream, tmp_path, windows)
+    for table in DECLARED:
+        others = tuple(f"{stream.database}.{other}" for other in DECLARED if other != table)
+        source = Files(f"{tmp_path}/landing/{{window:%Y-%m-%d}}/*.json")
+        kept = loaded(spark, tmp_path, stream, table, source, others)
+        stream.random.shuffle(windows)
+        check(kept, content(mariadb, stream.database, table), windows, records)
