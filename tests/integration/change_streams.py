@@ -131,5 +131,7 @@ def check(kept: Loaded, expected: Rows, windows: list[int], records: int) -> Non
     rows = delta.to_pyarrow_table(columns=list(kept.table.columns[:-1])).to_pylist()
     found = comparable(tuple(row.values()) for row in rows)
     surplus, missing = [row for row in found if row not in expected], [row for row in expected if row not in found]
-    assert surplus == missing, f"seed {os.environ['INCLOAD_TEST_SEED']}, windows loaded in the order {windows}"
+    told = f"seed {os.environ['INCLOAD_TEST_SEED']}, windows loaded in the order {windows}"
+    first = [pair for pair in zip(*surplus[:1], *missing[:1], strict=True) if pair[0] != pair[-1]]
+    assert surplus == missing, f"{told}: {len(surplus)} and {len(missing)} rows differ, such as in {str(first)[:2000]}"
     assert found == expected
