@@ -32,12 +32,16 @@ LAST = range(-20, 0)
 
 @dataclass(frozen=True)
 class Stream:
-    """A database, and the messages that say what it holds at the end: partition, offset, value, by table."""
+    """A database, and the messages that say what it holds at the end: partition, offset, value, by table.
+
+    ``extract`` has the rows that orders had at some moment, with its position as their sequence.
+    """
 
     database: str
     messages: dict[str, list[tuple[int, int, str | None]]]
     topics: dict[str, str]
     random: random.Random
+    extract: Sequence[Mapping[str, Any]] = ()
 
 
 def wait_for_offsets(
