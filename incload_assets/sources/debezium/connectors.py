@@ -19,7 +19,7 @@ LOG = r"([^/]+/[^/]+)/(\d+(?:,\d+)*)"
 
 @dataclass(frozen=True)
 class Connector:
-    """What differs between the connectors.
+    """A connector, as far as it differs from others.
 
     Args:
         label: The database's name, for messages.

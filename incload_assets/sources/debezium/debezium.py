@@ -158,8 +158,9 @@ class Debezium(SourceDecorator):
 
     @property
     def whole(self) -> bool:
-        """Whether each event has the whole row, also one that deletes it."""
-        return self.replica_identity == "full" or CONNECTORS[self.connector].whole
+        """True if each event has the whole row, also one that deletes it."""
+        kind = CONNECTORS.get(self.connector)  # an unknown one is refused when the table is declared
+        return self.replica_identity == "full" or (kind is not None and kind.whole)
 
     @property
     def placeholder(self) -> str:
