@@ -73,6 +73,14 @@ class CdcOrder(pa.DataFrameModel):
     cdc_sequence: T.StringType = pa.Field(nullable=False)
 
 
+class CdcItem(CdcOrder):
+    """For the example of Debezium with MariaDB."""
+
+    changed_at: T.TimestampType = pa.Field(nullable=True)
+    clock: T.StringType = pa.Field(nullable=True)
+    total: T.DecimalType = pa.Field(nullable=True, dtype_kwargs={"precision": 20, "scale": 0})
+
+
 class Stock(pa.DataFrameModel):
     """For the example of several sources."""
 
@@ -96,7 +104,7 @@ def given() -> dict[str, Any]:
     own = {name: getattr(assets, name) for name in assets.__all__}
     return {
         **own,
-        **{model.__name__: model for model in (DailySales, CdcOrder, Stock)},
+        **{model.__name__: model for model in (DailySales, CdcOrder, CdcItem, Stock)},
         **{"dg": dg, "F": F, "T": T, "pa": pa, "DataFrame": DataFrame, "timedelta": timedelta},
         **{"DAYS": FIRST, "HOURS": SECOND, "customers": customers, "__name__": "documentation"},
     }

@@ -5,14 +5,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyspark.sql.types as T
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.inference.measure import ROWS, UNREADABLE, Field, json_fields
 from incload_assets.inference.origin import WINDOW, Origin, Partitions
 from incload_assets.inference.spelled import text, texts
 from incload_assets.platform.errors import SourceUnreadable
-from incload_assets.sources.debezium.envelope import CONNECTOR, ENVELOPE, PAYLOAD, member
+from incload_assets.sources.debezium.connectors import CONNECTORS, POSTGRESQL
+from incload_assets.sources.debezium.envelope import ENVELOPE, PAYLOAD, member
 from incload_assets.sources.debezium.types import DECIMAL, OF_SCHEMA
 from incload_assets.sources.kafka.messages import KEY
 
@@ -24,6 +25,7 @@ _PLAIN: Mapping[str, T.DataType] = {
     "float64": T.DoubleType(), "bytes": T.BinaryType(), "string": T.StringType(),
 }  # fmt: skip
 _MOST_DIGITS = 38
+UNKNOWN_LOG = "topic prefix/base name/1"
 
 
 def origin_of_events(
@@ -65,7 +67,8 @@ def origin_of_events(
     found = rows.where(F.col("op").isNotNull()).agg(*_facts()).first()
     if found is None or not found["events"]:
         return None
-    name = _table(table, found["tables"], found["connectors"])
+    connector = _connector(table, found["connectors"])
+    name = _table(table, found[connector])
     schema = _members(found["schema"])
     image = F.coalesce("after", "before")
     data = rows.where(F.col("op").isin("c", "u", "r", "d")).select(image.alias(_ROW))
@@ -87,44 +90,53 @@ def origin_of_events(
             *described,
             Field(SEQUENCE, T.StringType(), stated="made by Debezium() from positions in the log", required=True),
         ],
-        source=f"Debezium({source}, table={text(name)}, keys={texts(keys)})",
+        source=f"Debezium({source}, table={text(name)}, keys={texts(keys)}{_declared(connector, found['logs'])})",
         imports=["Debezium", kind],
         partitions=partitions,
         newest=newest,
         keys=keys,
         keys_why=keys_why,
         sequence=SEQUENCE,
-        sequence_why="orders all changes by their positions in PostgreSQL's log",
+        sequence_why=f"orders all changes by their positions in {CONNECTORS[connector].label}'s log",
         changes="events.changes()",
         notes=[
             *notes,
             f"{found['events']:,} events of {name}, with the operations {operations}, "
             f"{'with' if schema else 'without'} schemas",
         ],
-        questions=_questions(schema),
+        questions=_questions(schema, connector, found["logs"]),
     )
 
 
 def _facts() -> list[Any]:
-    of = "connector", "schema", "table"
-    connector, schema, table = (F.get_json_object("source", f"$.{name}") for name in of)
+    def fact(name: str) -> Column:
+        return F.get_json_object("source", f"$.{name}")
+
+    base = F.regexp_extract(fact("file"), r"^(.+)\.\d+$", 1)
+    log = F.when(fact("server_id") != "0", F.concat(fact("name"), F.lit("/"), base, F.lit("/"), fact("server_id")))
+    names = {of: F.array_join(F.array(*map(fact, kind.place)), ".", "") for of, kind in CONNECTORS.items()}
     return [
         F.count(F.lit(1)).alias("events"),
-        F.sort_array(F.collect_set(F.concat(schema, F.lit("."), table))).alias("tables"),
-        F.collect_set(connector).alias("connectors"),
+        *(F.sort_array(F.collect_set(name)).alias(of) for of, name in names.items()),
+        F.collect_set(fact("connector")).alias("connectors"),
+        F.sort_array(F.collect_set(log)).alias("logs"),
         F.sort_array(F.collect_set("op")).alias("operations"),
         F.any_value("schema", ignoreNulls=True).alias("schema"),
         F.any_value(F.when(F.col("op") != "t", F.col("key")), ignoreNulls=True).alias("key"),
     ]
 
 
-def _table(table: str, names: Sequence[str], connectors: Sequence[str]) -> str:
-    if {*connectors} - {CONNECTOR}:
+def _connector(table: str, connectors: Sequence[str]) -> str:
+    if len(connectors) > 1 or {*connectors} - {*CONNECTORS} or CONNECTORS[(connectors or [POSTGRESQL])[0]].documents:
         raise SourceUnreadable(
             f"{table}: the events are of the connector {', '.join(connectors)}",
-            rule="Debezium's events are read from its connector for PostgreSQL",
-            remedy="read flattened events as JSON messages, or the database itself",
+            rule="a table is made of the events of one connector, and fields of documents are not recognized",
+            remedy="declare the table by hand (incload docs sources), or read the database itself",
         )
+    return connectors[0] if connectors else POSTGRESQL
+
+
+def _table(table: str, names: Sequence[str]) -> str:
     named = [name for name in names if not name.startswith(".")]
     alike = [name for name in named if name.rpartition(".")[2] == table]
     chosen = named if len(named) == 1 else alike
@@ -193,12 +205,28 @@ def _by_schema(name: str, described: Mapping[str, Any]) -> Field:
     return Field(name, kind, stated=stated, required=not described.get("optional", True))
 
 
-def _questions(schema: Mapping[str, Any]) -> list[str]:
+def _declared(connector: str, logs: Sequence[str]) -> str:
+    """The parameters that only another connector than PostgreSQL's needs."""
+    if connector == POSTGRESQL:
+        return ""
+    of_logs = f", logs={texts(logs or [UNKNOWN_LOG])}" if CONNECTORS[connector].logs else ""
+    return f", connector={text(connector)}{of_logs}"
+
+
+def _questions(schema: Mapping[str, Any], connector: str, logs: Sequence[str]) -> list[str]:
     asked = []
+    if CONNECTORS[connector].logs:
+        asked.append(
+            "are these all binary logs, in the order in which they were written? Positions in different logs have no "
+            "order."
+            if logs
+            else "which binary log do the events have their positions in? A snapshot does not tell its server."
+        )
     if not schema:
         asked.append(
             "the events carry no schemas: dates, instants and decimals look like numbers and texts. Declare "
             "T.DateType, T.TimestampType or T.DecimalType (with decimals= of Debezium) where they are."
         )
-    asked.append('has the table REPLICA IDENTITY FULL? Then replica_identity="full" makes loads cheaper.')
+    if connector == POSTGRESQL:
+        asked.append('has the table REPLICA IDENTITY FULL? Then replica_identity="full" makes loads cheaper.')
     return asked

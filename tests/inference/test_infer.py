@@ -192,16 +192,24 @@ def test_a_table_of_mariadb(
     }
 
 
+@pytest.mark.parametrize(
+    ("connector", "of", "more"),
+    [
+        ("postgresql", "public", ""),
+        ("mariadb", "shop", ', connector="mariadb", logs=["shop/mysql-bin/1"]'),
+    ],
+)
 def test_a_topic_of_debezium(
-    spark: SparkSession, tmp_path: Path, kafka: KafkaServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    topic, at = "odd.public.orders", datetime.now(UTC)
+    spark: SparkSession, tmp_path: Path, kafka: KafkaServer, monkeypatch: pytest.MonkeyPatch,
+    connector: str, of: str, more: str,
+) -> None:  # fmt: skip
+    topic, at = f"odd.{of}.orders", datetime.now(UTC)
     kafka.create(topic)
     events = [
-        event("c", None, {"id": 1, "placed": 20458, "total": "BBo=", "status": "new"}, 100),
-        event("u", None, {"id": 1, "placed": 20458, "total": "BBo=", "status": "paid"}, 110),
-        event("c", None, {"id": 2, "placed": 20459, "total": "AfQ=", "status": "new"}, 120),
-        event("d", {"id": 2, "placed": 0, "total": "", "status": None}, None, 130),
+        event("c", None, {"id": 1, "placed": 20458, "total": "BBo=", "status": "new"}, 100, connector),
+        event("u", None, {"id": 1, "placed": 20458, "total": "BBo=", "status": "paid"}, 110, connector),
+        event("c", None, {"id": 2, "placed": 20459, "total": "AfQ=", "status": "new"}, 120, connector),
+        event("d", {"id": 2, "placed": 0, "total": "", "status": None}, None, 130, connector),
     ]
     key = {"schema": {"type": "struct"}, "payload": {"id": 1}}
     keys = [json.dumps({**key, "payload": {"id": number}}) for number in (1, 1, 2, 2)]
@@ -212,9 +220,10 @@ def test_a_topic_of_debezium(
 
     report = loaded.load(f"{at:%Y-%m-%d}")
 
-    assert 'events = Debezium(Kafka("odd", "odd.public.orders"), table="public.orders", keys=["id"])' in text
+    declaration = f'Debezium(Kafka("odd", "odd.{of}.orders"), table="{of}.orders", keys=["id"]{more})'
+    assert f"events = {declaration}" in re.sub(r"\s+", " ", text).replace("( ", "(").replace(", )", ")")
     assert "# key: id: the key of the messages" in text
-    assert "4 events of public.orders, with the operations c, d, u, with schemas" in text
+    assert f"4 events of {of}.orders, with the operations c, d, u, with schemas" in text
     assert re.search(r'total: T.DecimalType = .*"precision": 12, "scale": 2', text)
     assert "placed: T.DateType = pa.Field(nullable=True)" in text
     assert "cdc_sequence: T.StringType = pa.Field(nullable=False)" in text
@@ -244,8 +253,10 @@ def test_a_topic_of_messages_whose_last_one_of_a_key_counts(
     assert loaded.rows("visit_id", "kafka_offset") == {("a1", 1)}
 
 
-def event(op: str, before: dict[str, Any] | None, after: dict[str, Any] | None, lsn: int) -> dict[str, Any]:
-    """An event with its schema, as the connector for PostgreSQL writes it."""
+def event(
+    op: str, before: dict[str, Any] | None, after: dict[str, Any] | None, lsn: int, connector: str
+) -> dict[str, Any]:
+    """An event with its schema, as the connectors for PostgreSQL and MariaDB write it."""
     columns = [
         {"field": "id", "type": "int64", "optional": False},
         {"field": "placed", "type": "int32", "optional": True, "name": "io.debezium.time.Date"},
@@ -254,8 +265,12 @@ def event(op: str, before: dict[str, Any] | None, after: dict[str, Any] | None, 
         {"field": "status", "type": "string", "optional": True},
     ]  # fmt: skip
     images = [{"field": name, "type": "struct", "optional": True, "fields": columns} for name in ("before", "after")]
-    source = {"version": "3.6.3.Final", "connector": "postgresql", "name": "shop", "ts_ms": 1767225600123,
-              "snapshot": "false", "db": "shop", "sequence": json.dumps([str(lsn - 1), str(lsn)]), "schema": "public",
-              "table": "orders", "txId": lsn, "lsn": lsn}  # fmt: skip
+    source = {"connector": connector, "name": "shop", "ts_ms": 1767225600123, "snapshot": "false", "db": "shop",
+              "table": "orders"}  # fmt: skip
+    source |= (
+        {"sequence": json.dumps([str(lsn - 1), str(lsn)]), "schema": "public", "txId": lsn, "lsn": lsn}
+        if connector == "postgresql"
+        else {"server_id": 1, "gtid": f"0-1-{lsn}", "file": "mysql-bin.000001", "pos": lsn, "row": 0}
+    )
     payload = {"before": before, "after": after, "source": source, "op": op, "ts_ms": 1767225600500}
     return {"schema": {"type": "struct", "fields": images}, "payload": payload}

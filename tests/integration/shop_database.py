@@ -3,6 +3,8 @@
 import json
 import random
 import string
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,32 +44,33 @@ class Shop:
     connection: psycopg.Connection[Any]
     orders: list[int] = field(default_factory=list)
     customers: list[tuple[str, str]] = field(default_factory=list)
+    large: Sequence[str] = LARGE
     extra: bool = False
     """Whether orders have the column that was added."""
     _next: int = 1
 
     def run(self, transactions: int) -> None:
         """So many transactions, a few of them rolled back."""
-        with self.connection.pipeline():
+        with self._pipeline():
             for _ in range(transactions):
                 orders, customers = list(self.orders), list(self.customers)
-                self.connection.execute("BEGIN")
+                self._execute("BEGIN")
                 for _ in range(self.random.choice((1, 1, 2, 5))):
                     self.random.choice((self.change_orders, self.change_orders, self.change_customers))()
                 if self.random.random() < 0.05:
-                    self.connection.execute("ROLLBACK")
+                    self._execute("ROLLBACK")
                     self.orders, self.customers = orders, customers
                 else:
-                    self.connection.execute("COMMIT")
+                    self._execute("COMMIT")
 
     def add_column(self) -> None:
         """Orders get another column."""
-        self.connection.execute("ALTER TABLE orders ADD COLUMN extra int")
+        self._execute("ALTER TABLE orders ADD COLUMN extra int")
         self.extra = True
 
     def truncate_customers(self) -> None:
         """Customers are emptied."""
-        self.connection.execute("TRUNCATE customers")
+        self._execute("TRUNCATE customers")
         self.customers.clear()
 
     def change_orders(self) -> None:
@@ -75,17 +78,17 @@ class Shop:
         chance = self.random.random()
         if not self.orders or chance < 0.3:
             self.orders.append(self._id())
-            row = {"id": self.orders[-1], **self._small(), **self._large(*LARGE)}
+            row = {"id": self.orders[-1], **self._small(), **self._large(*self.large)}
             names = ", ".join(row)
             self._execute(f"INSERT INTO orders ({names}) VALUES ({', '.join(['%s'] * len(row))})", *row.values())
         elif chance < 0.75:
             self._update(self.random.choice(self.orders), self._small())
         elif chance < 0.85:
-            self._update(self.random.choice(self.orders), self._large(self.random.choice(LARGE)))
+            self._update(self.random.choice(self.orders), self._large(self.random.choice(self.large)))
         elif chance < 0.9:  # the event of a new key lacks the big columns that are left alone
             old = self.orders.pop(self.random.randrange(len(self.orders)))
             self.orders.append(self._id())
-            changed = (name for name in LARGE if self.random.random() < 0.2)
+            changed = (name for name in self.large if self.random.random() < 0.2)
             self._update(old, {"id": self.orders[-1], **self._large(*changed)})
         else:
             old = self.orders.pop(self.random.randrange(len(self.orders)))
@@ -115,6 +118,9 @@ class Shop:
     def _update(self, id: int, values: dict[str, Any]) -> None:
         assignments = ", ".join(f"{name} = %s" for name in values)
         self._execute(f"UPDATE orders SET {assignments} WHERE id = %s", *values.values(), id)
+
+    def _pipeline(self) -> AbstractContextManager[Any]:
+        return self.connection.pipeline()
 
     def _execute(self, statement: str, *values: Any) -> None:
         self.connection.execute(statement.encode(), values)

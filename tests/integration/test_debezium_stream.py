@@ -8,43 +8,38 @@ with the database's own, read over JDBC. INCLOAD_TEST_EXAMPLES is the number of 
 import json
 import os
 import random
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from decimal import Decimal
-from itertools import pairwise
+from collections.abc import Iterator
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Any
 
 import pandera.pyspark as pa
-import pyarrow
 import pyspark.sql.types as T
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import SparkSession
 
 from incload_assets.assets import Debezium, Files, Merge
 from incload_assets.declaration.source import Source
 from incload_assets.platform.databases import POSTGRES
-from incload_assets.platform.kafka import KafkaCluster
 from incload_assets.sources.kafka.kafka import Kafka
-from incload_assets.sources.kafka.topic import TopicMetadata
-from incload_assets.sources.window_bounds import WindowBounds
+from tests.integration.change_streams import (
+    LAST,
+    THOUSANDS,
+    Rows,
+    Stream,
+    check,
+    comparable,
+    consumed,
+    cut_topic,
+    wait_for_offsets,
+    write_files,
+)
 from tests.integration.shop_database import TABLES, Shop
 from tests.servers.connect import ConnectServer, running_connect
 from tests.servers.kafka import KafkaServer
 from tests.servers.postgres import PostgresServer
-from tests.support.tables import Loaded, day, make
-from tests.writes.case import EXAMPLES
+from tests.support.tables import Loaded, make
 
 pytestmark = pytest.mark.integration
-
-THOUSANDS = 2 * EXAMPLES
-FIRST = datetime(2026, 1, 1, tzinfo=UTC)
-Rows = list[tuple[Any, ...]]
-LAST = range(-20, 0)
-"""Orders, and regions of the customer "last", that are inserted at the very end: some in each topic partition."""
 
 
 class Order(pa.DataFrameModel):
@@ -86,16 +81,6 @@ DECLARED: dict[str, tuple[type, dict[str, Any]]] = {
 }
 
 
-@dataclass(frozen=True)
-class Stream:
-    """A database, and the messages that say what it holds at the end: partition, offset, value, by table."""
-
-    database: str
-    messages: dict[str, list[tuple[int, int, str | None]]]
-    topics: dict[str, str]
-    random: random.Random
-
-
 @pytest.fixture(scope="module")
 def stream(kafka: KafkaServer, postgres: PostgresServer) -> Iterator[Stream]:
     """The whole story, told once."""
@@ -107,7 +92,8 @@ def stream(kafka: KafkaServer, postgres: PostgresServer) -> Iterator[Stream]:
         shop.run(100)
         start(own.server, postgres, name)
         shop.run(300 * THOUSANDS)
-        wait_for_offsets(own.server, name)
+        connectors = [f"{name}_{table}" for table in DECLARED]
+        wait_for_offsets(own.server, connectors, lambda offset: "lsn_commit" in offset)
         shop.truncate_customers()
         shop.run(100 * THOUSANDS)
         own.kill()
@@ -149,38 +135,6 @@ def start(server: ConnectServer, postgres: PostgresServer, name: str) -> None:
         )
 
 
-def wait_for_offsets(server: ConnectServer, name: str) -> None:
-    """Until it is written down that the connectors stream: before, a killed one would take its snapshot again."""
-    for table in DECLARED:
-        for _ in range(300):
-            if any("lsn_commit" in offset for offset in server.offsets(f"{name}_{table}")):
-                break
-            sleep(0.1)
-        else:
-            raise AssertionError(f"the connector of {table} does not stream")
-
-
-def consumed(kafka: KafkaServer, topic: str) -> Iterator[tuple[int, int, str | None]]:
-    """All messages: in each topic partition those of the last rows come last."""
-    consumer = Consumer({"bootstrap.servers": kafka.servers, "group.id": topic, "enable.auto.commit": False})
-    consumer.assign([TopicPartition(topic, partition, 0) for partition in (0, 1)])
-    deadline, last = monotonic() + 200, set[tuple[int, bytes]]()
-    while len(last) < len(LAST):
-        assert monotonic() < deadline, f"{topic}: the last rows do not come"
-        message = consumer.poll(0.5)
-        if message is None:
-            continue
-        assert not message.error(), message.error()
-        key, value = message.key() or b"", message.value()
-        partition, offset = message.partition(), message.offset()
-        assert partition is not None and offset is not None
-        if b'"last"' in key or b'{"id":-' in key:
-            last.add((partition, key))
-        yield partition, offset, None if value is None else value.decode()
-    assert {partition for partition, _ in last} == {0, 1}
-    consumer.close()
-
-
 def content(spark: SparkSession, postgres: PostgresServer, name: str, table: str) -> Rows:
     """The database's own rows, comparable, over JDBC; times of day as text, for its driver cuts their microseconds."""
     names = ", ".join(DECLARED[table][0].to_schema().columns).removesuffix(", cdc_sequence")
@@ -193,28 +147,8 @@ def content(spark: SparkSession, postgres: PostgresServer, name: str, table: str
         "preferTimestampNTZ": "true",
         "query": f"SELECT {names} FROM {table}",
     }
-    return comparable(spark.read.format("jdbc").options(**options).load().toArrow())
-
-
-def comparable(rows: pyarrow.Table) -> Rows:
-    """Rows in one order, their values as text, so that database and lake spell them alike."""
-    return sorted((_comparable(tuple(row.values())) for row in rows.to_pylist()), key=repr)
-
-
-def _comparable(row: Sequence[Any]) -> tuple[Any, ...]:
-
-    def text(value: Any) -> Any:
-        if isinstance(value, datetime):
-            return value.replace(tzinfo=value.tzinfo or UTC).astimezone(UTC).isoformat(timespec="microseconds")
-        if isinstance(value, Decimal):
-            return f"{value:f}".rstrip("0").rstrip(".") if "." in f"{value:f}" else f"{value:f}"
-        if isinstance(value, str) and value.startswith("{"):
-            return text(json.loads(value))
-        if isinstance(value, dict):
-            return json.dumps(value, sort_keys=True)
-        return value if value is None or isinstance(value, int | list | bytes | date) else str(value)
-
-    return tuple(map(text, row))
+    rows = spark.read.format("jdbc").options(**options).load().toArrow().to_pylist()
+    return comparable(tuple(row.values()) for row in rows)
 
 
 def loaded(spark: SparkSession, folder: Path, table: str, source: Source, *others: str) -> Loaded:
@@ -225,18 +159,9 @@ def loaded(spark: SparkSession, folder: Path, table: str, source: Source, *other
     )  # fmt: skip
 
 
-def check(kept: Loaded, expected: Rows, windows: list[int], records: int) -> None:
-    """Load the windows; every record is counted, and the table is the database's."""
-    evidence = [kept.load(window).evidence for window in windows]
-    assert sum(proof.rows_read for proof in evidence) == records
-    assert sum(proof.quarantined for proof in evidence) == 0, kept.log("rejected", "_reasons")[:3]
-    delta = kept.lake.delta(kept.uri)
-    assert delta is not None and len(expected) > len(LAST)
-    found = comparable(delta.to_pyarrow_table(columns=list(kept.table.columns[:-1])))
-    surplus, missing = [row for row in found if row not in expected], [row for row in expected if row not in found]
-    assert surplus == missing, f"seed {os.environ['INCLOAD_TEST_SEED']}, windows loaded in the order {windows}"
-    assert found == expected
-    assert bool(kept.log("moved", "cdc_sequence")) == (kept.table.name == "orders")  # customers tell the whole row
+def check_moves(kept: Loaded) -> None:
+    """Rows of orders that got a new key had values that their events lacked; customers tell the whole row."""
+    assert bool(kept.log("moved", "cdc_sequence")) == (kept.table.name == "orders")
 
 
 def test_tables_kept_from_topics_are_the_databases(
@@ -248,36 +173,23 @@ def test_tables_kept_from_topics_are_the_databases(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("INCLOAD_KAFKA_SHOP_SERVERS", kafka.servers)
-    monkeypatch.setattr("incload_assets.declaration.window.now", lambda: FIRST.replace(month=2))
     for table, windows in {"orders": [1, 2, 3], "customers": [1, 2]}.items():
         kept = loaded(spark, tmp_path, table, Kafka("shop", stream.topics[table]))
-        counts = {p: sum(1 for message in stream.messages[table] if message[0] == p) for p in (0, 1)}
-        inner = {p: sorted(stream.random.choices(range(n + 1), k=len(windows) - 1)) for p, n in counts.items()}
-        ends = [{str(p): [0, *inner[p], n][i] for p, n in counts.items()} for i in range(len(windows) + 1)]
-        look = TopicMetadata(table, KafkaCluster.named("shop"), stream.topics[table]).identity
-        cuts = {
-            FIRST.replace(day=1 + i): {"cluster": look.cluster, "topic": look.topic, "offsets": end}
-            for i, end in enumerate(ends)
-        }
-        WindowBounds(kept.lake, table).at(list(cuts), lambda missing, known, cuts=cuts: cuts)
+        cut_topic(stream, kept, windows, monkeypatch)
         stream.random.shuffle(windows)
-        expected = content(spark, postgres, stream.database, table)
-        check(kept, expected, windows, len(stream.messages[table]))
+        check(kept, content(spark, postgres, stream.database, table), windows, len(stream.messages[table]))
+        check_moves(kept)
 
 
 def test_tables_kept_from_files_are_the_databases(
     spark: SparkSession, postgres: PostgresServer, stream: Stream, tmp_path: Path
 ) -> None:
     """The files hold the events of all tables, and some windows those of one table only."""
-    values = [value for messages in stream.messages.values() for _, _, value in messages]
     windows = [1, 2]
-    ends = [0, stream.random.randrange(len(values) + 1), len(values)]
-    for window, (begin, end) in zip(windows, pairwise(ends), strict=True):
-        path = tmp_path / "landing" / day(window) / "events.json"
-        path.parent.mkdir(parents=True)
-        path.write_text("".join(f"{value or 'null'}\n" for value in values[begin:end]))
+    records = write_files(stream, tmp_path, windows)
     for table in DECLARED:
         others = [f"public.{other}" for other in DECLARED if other != table]
         kept = loaded(spark, tmp_path, table, Files(f"{tmp_path}/landing/{{window:%Y-%m-%d}}/*.json"), *others)
         stream.random.shuffle(windows)
-        check(kept, content(spark, postgres, stream.database, table), windows, len(values))
+        check(kept, content(spark, postgres, stream.database, table), windows, records)
+        check_moves(kept)

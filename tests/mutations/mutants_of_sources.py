@@ -14,6 +14,7 @@ BY_TIME, BY_ID, KAFKA, DEBEZIUM, SEVERAL, TABLES = (
     )
 )
 
+ORDERS = "tests/sources/debezium/test_connectors.py::test_"
 SHOWN = "tests/sources/test_shown_changes.py::test_"
 
 MUTANTS_OF_SOURCES = [
@@ -52,9 +53,15 @@ MUTANTS_OF_SOURCES = [
            "lowest = {**self.ingested.get(at, {})}", "lowest: dict[int, int] = {}",
            (f"{KAFKA}TestWindows::test_the_open_window_goes_to_the_end_of_the_log_and_its_end_takes_back_nothing",)),
     Mutant("debezium: the place of a change is after the commits before it", CONVERGENCE,
-           "sources.debezium.envelope:_sequence",
+           "sources.debezium.connectors:_of_postgresql",
            "F.greatest(own, committed, read), of_row", "own, of_row",
            (f"{DEBEZIUM}test_rows_of_snapshots_are_older_than_changes_committed_after_them_wherever_those_lie_in_the_log",)),
+    Mutant("debezium: rows of an event have an order", CONVERGENCE, "sources.debezium.connectors:_of_binlog",
+           'otherwise(fact("row", "bigint") + 1)', "otherwise(1)",
+           (f"{ORDERS}sequences_have_the_order_of_positions_and_what_has_none_is_quarantined[mysql]",)),
+    Mutant("debezium: undeclared logs have no order", CONVERGENCE, "sources.debezium.connectors:_of_binlog",
+           'log = F.lit(None).cast("int")', "log = F.lit(9)",
+           (f"{ORDERS}sequences_have_the_order_of_positions_and_what_has_none_is_quarantined[mysql]",)),
     Mutant("debezium: events of other tables are no changes", BINS, "sources.debezium.events:_skipped",
            '.when(whole & op.isin(*_OPERATIONS) & ~F.col("__own"), F.concat(F.lit(ELSEWHERE), F.col("__table")))', "",
            (f"{DEBEZIUM}test_creates_updates_deletes_and_snapshot_rows_make_the_table_and_every_record_is_counted",)),

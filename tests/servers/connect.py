@@ -1,4 +1,4 @@
-"""A real Kafka Connect with Debezium's connector for PostgreSQL, for the tests."""
+"""A real Kafka Connect with Debezium's connectors for PostgreSQL and MariaDB, for the tests."""
 
 import json
 import shutil
@@ -6,6 +6,7 @@ import signal
 import subprocess
 import tempfile
 import time
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -16,8 +17,9 @@ import pytest
 import requests
 
 from incload_assets.platform.local_servers.files import free_port
-from tests.servers.java_servers import CONNECT, DEBEZIUM, fetched, java
+from tests.servers.java_servers import CONNECT, CONNECTORS, fetched, java
 from tests.servers.kafka import KafkaServer, run_folder
+from tests.servers.mariadb import MariadbServer
 from tests.servers.postgres import PostgresServer
 from tests.servers.sharing import shared
 
@@ -73,24 +75,53 @@ class ConnectServer:
         """Start such a connector, and wait until it runs; a killed Connect forgets its connectors."""
         configuration = {
             "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
-            "tasks.max": "1",
-            "database.hostname": postgres.host,
-            "database.port": str(postgres.port),
-            "database.user": postgres.user,
-            "database.password": postgres.password,
             "database.dbname": database,
-            "topic.prefix": prefix,
-            "table.include.list": tables,
             "plugin.name": "pgoutput",
             "slot.name": prefix,
             "publication.name": prefix,
             "publication.autocreate.mode": "filtered",
+        }
+        self._start(postgres, prefix, tables, configuration, options)
+
+    def start_debezium_of_mariadb(
+        self, mariadb: MariadbServer, kafka: KafkaServer, prefix: str, tables: str, **options: str
+    ) -> None:
+        """Start a connector for MariaDB, and wait until it runs; tables are ``database.table``.
+
+        It keeps the history of the schema in the topic ``<prefix>-schemas``, and sends changes of it to ``<prefix>``.
+        """
+        configuration = {
+            "connector.class": "io.debezium.connector.mariadb.MariaDbConnector",
+            "database.server.id": str(1000 + zlib.crc32(prefix.encode()) % 10**6),  # each is a replica of its own
+            "database.include.list": ",".join(sorted({table.partition(".")[0] for table in tables.split(",")})),
+            "schema.history.internal.kafka.bootstrap.servers": kafka.servers,
+            "schema.history.internal.kafka.topic": f"{prefix}-schemas",
+        }
+        self._start(mariadb, prefix, tables, configuration, options)
+
+    def _start(
+        self,
+        database: PostgresServer | MariadbServer,
+        prefix: str,
+        tables: str,
+        own: Mapping[str, str],
+        options: Mapping[str, str],
+    ) -> None:
+        common = {
+            "tasks.max": "1",
+            "database.hostname": database.host,
+            "database.port": str(database.port),
+            "database.user": database.user,
+            "database.password": database.password,
+            "topic.prefix": prefix,
+            "table.include.list": tables,
             "poll.interval.ms": "50",
             "topic.creation.default.partitions": "1",
             "topic.creation.default.replication.factor": "1",
             "heartbeat.interval.ms": "0",
-        } | {name.replace("_", "."): value for name, value in options.items()}
-        self._ask("PUT", f"/connectors/{prefix}/config", configuration)
+        }
+        more = {name.replace("_", "."): value for name, value in options.items()}
+        self._ask("PUT", f"/connectors/{prefix}/config", {**common, **own, **more})
         self.wait(prefix)
 
     def wait(self, connector: str) -> None:
@@ -210,7 +241,8 @@ def _drop_slot(postgres: PostgresServer, database: str, slot: str) -> None:
 def _prepare(kafka: KafkaServer, folder: Path) -> tuple[list[str | Path], str]:
     plugins = folder / "plugins"
     plugins.mkdir()
-    (plugins / "debezium").symlink_to(fetched(DEBEZIUM)[0].parent)
+    for coordinates in CONNECTORS:
+        (plugins / coordinates.split(":")[1]).symlink_to(fetched([coordinates])[0].parent)
     port = free_port()
     configuration = _CONFIGURATION.format(kafka=kafka.servers, folder=folder, plugins=plugins, port=port)
     (folder / "connect.properties").write_text(configuration)

@@ -10,7 +10,11 @@ from incload_assets.platform.spark.java import java_home
 
 CONNECT = (*JARS, "org.apache.kafka:connect-runtime:4.3.1", "org.apache.kafka:connect-json:4.3.1")
 """Broker and Connect in one folder."""
-DEBEZIUM = ("io.debezium:debezium-connector-postgres:3.6.3.Final",)
+CONNECTORS = (
+    "io.debezium:debezium-connector-postgres:3.6.3.Final",
+    "io.debezium:debezium-connector-mariadb:3.5.0.Final",
+)
+"""Debezium's, each a plugin of its own: Maven has no version that all of them have."""
 
 
 def fetched(wanted: Sequence[str], without: Sequence[str] = ()) -> list[Path]:

@@ -1,5 +1,6 @@
-"""The source of change events of Debezium's PostgreSQL connector, in files or in Kafka."""
+"""The source of change events of Debezium, in files or in Kafka."""
 
+import dataclasses
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,8 @@ from incload_assets.declaration.window import Window
 from incload_assets.platform.errors import DeclarationError, SourceUnreadable
 from incload_assets.platform.wording import some
 from incload_assets.sources.database.replication_slot import ReplicationSlot
-from incload_assets.sources.debezium.declaration import OWN_FIELDS, check_events
+from incload_assets.sources.debezium.connectors import CONNECTORS, POSTGRESQL
+from incload_assets.sources.debezium.declaration import OWN_FIELDS, check_connector, check_events
 from incload_assets.sources.debezium.envelope import ENVELOPE, PAYLOAD
 from incload_assets.sources.debezium.events import ELSEWHERE, Reading, table_rows
 from incload_assets.sources.debezium.types import ENCODING, UNAVAILABLE, declared_encoding, default_encoding
@@ -26,34 +28,36 @@ from incload_assets.sources.decorator import SourceDecorator
 
 TimePrecision = Literal["adaptive", "adaptive_time_microseconds", "connect", "microseconds", "nanoseconds", "isostring"]
 Decimals = Literal["precise", "double", "string"]
+ConnectorName = Literal["postgresql", "mysql", "mariadb", "sqlserver", "oracle", "mongodb"]
 SHOWN_TABLES = 10
 """Largest number of table names in a message."""
 
 
 @dataclass(frozen=True)
 class Debezium(SourceDecorator):
-    """JSON change events of Debezium's PostgreSQL connector, with or without schemas, as changes of one table.
+    """JSON change events of one of Debezium's connectors, with or without schemas, as changes of one table.
 
     Beside the table's columns, the contract, the conditions and the function may use these fields:
 
     - ``cdc_sequence`` (string): orders all changes, including replayed changes and rows of snapshots. A change always
-      has the same sequence, so that a replayed event is a duplicate. It consists of two positions in PostgreSQL's log.
+      has the same sequence, so that a replayed event is a duplicate. It consists of positions in the database's log.
     - ``cdc_op`` (string): c, u, d, r (row of a snapshot) or t (truncate).
-    - ``cdc_lsn``, ``cdc_tx`` (long): log position and transaction; NULL in rows of incremental snapshots.
+    - ``cdc_lsn``, ``cdc_tx`` (long): log position and transaction of PostgreSQL; NULL in rows of incremental snapshots.
     - ``cdc_committed_at`` (timestamp): when the transaction committed, or the snapshot was read.
     - ``cdc_snapshot`` (string): false, or the kind of snapshot that the row is from.
     - ``kafka_...``: fields of the inner source.
 
-    Tombstones, heartbeats, messages in the log, begins and ends of transactions, and events of other tables are counted
-    as skipped and change nothing. A window whose change events are all of other tables fails, unless these tables are
-    declared, because ``table`` is probably misspelled. Events of other connectors, and flattened events, are
-    quarantined. A delete has only the key.
+    Tombstones, heartbeats, messages in the log, begins and ends of transactions, changes of the schema, and events of
+    other tables are counted as skipped and change nothing. A window whose change events are all of other tables fails,
+    unless these tables are declared, because ``table`` is probably misspelled. Events of other connectors, and
+    flattened events, are quarantined. A delete has only the key, unless the connector logs whole rows.
 
-    A column that an update did not change may be missing in the event (TOAST). It keeps its value, even if the update
-    gives the row a *new key*: that is a delete and a create at the same position of PostgreSQL's log, and the value is
-    taken from the old key. The row waits until that value is known. If the table's changes have no ``unavailable``,
-    such events are quarantined. For arrays, except arrays of texts, int, bigint or uuid, Debezium writes NULL in place
-    of such a value: tables with other arrays that may be large need REPLICA IDENTITY FULL in PostgreSQL.
+    PostgreSQL and Oracle: a column that an update did not change may be missing in the event (TOAST, LOB). It keeps its
+    value, even if the update gives the row a *new key*: that is a delete and a create at the same position of the log,
+    and the value is taken from the old key. The row waits until that value is known. If the table's changes have no
+    ``unavailable``, such events are quarantined. For arrays, except arrays of texts, int, bigint or uuid, Debezium
+    writes NULL in place of such a value: tables with other arrays that may be large need REPLICA IDENTITY FULL in
+    PostgreSQL.
 
     Values that Spark's types lack (infinite dates and times, 24:00, years before Christ or after 9999) are quarantined,
     unless the contract has the column as a string: "infinity", "24:00:00". Times in string columns have the same format
@@ -67,8 +71,14 @@ class Debezium(SourceDecorator):
 
     Args:
         source: The source of the events, ``Files(...)`` or ``Kafka(...)``.
-        table: The table whose changes are read, as ``schema.table``, spelled as in the events' ``source``: without
+        table: The table whose changes are read, as ``schema.table`` (MySQL, MariaDB: ``database.table``; SQL Server:
+            ``database.schema.table``; MongoDB: ``database.collection``), spelled as in the events' ``source``: without
             quotes, and with the same case.
+        connector: The connector's name in the events.
+        logs: The binary logs of MySQL or MariaDB that the connector has read, in the order in which they were written,
+            as ``topic prefix/base name of the log's files/ids of the servers whose changes it holds``:
+            ``shop/mysql-bin/1``. New ones are added at the end, and none is removed. Events in other logs, and of
+            other servers, are quarantined, because positions in different logs have no order.
         other_tables: Other tables whose events the source also holds, so that a window may consist of their events.
         keys: Columns of the table's primary key. A table without one cannot be kept row by row, and is refused: name a
             unique key that never changes (with REPLICA IDENTITY USING INDEX or FULL), or keep its events with
@@ -76,12 +86,13 @@ class Debezium(SourceDecorator):
         keys_change: Whether rows may get a new key. False: an event that gives a row a new key and lacks a value is
             quarantined; and a ``log_retention`` can remove superseded changes, as with ``replica_identity="full"``.
             True: the values of an old key may be needed as of any time.
-        replica_identity: ``full`` if deletes carry the whole row, as a table with ``Merge(partition_by=...)`` needs.
+        replica_identity: PostgreSQL, Oracle: ``full`` if deletes carry the whole row, as a table with
+            ``Merge(partition_by=...)`` needs. Deletes of the other connectors always do.
         time_precision_mode: The connector's ``time.precision.mode``.
         decimals: The connector's ``decimal.handling.mode``; None: events carry schemas, or the table has no decimals.
         encodings: Encodings by column, if neither schemas nor the rules above determine them: ``date``,
-            ``timestamp[ms]``, ``time[us]`` (and ms, us, ns), ``decimal(2)``, ``plain``; for bytes ``hex``,
-            ``base64url``.
+            ``timestamp[ms]``, ``time[us]`` (and ms, us, ns), ``decimal(2)``, ``unsigned`` (a ``bigint unsigned`` as a
+            number that may be negative), ``plain``; for bytes ``hex``, ``base64url``.
         unavailable: The connector's ``unavailable.value.placeholder``, including the form ``hex:`` with digits.
         slot: The connector's replication slot, for the check ``headroom``, which warns before PostgreSQL drops the
             slot, and if nothing reads it.
@@ -104,6 +115,8 @@ class Debezium(SourceDecorator):
     unavailable: str = UNAVAILABLE
     slot: ReplicationSlot | None = None
     other_tables: Sequence[str] = field(default=(), repr=False)  # decides whether a window is read, not how
+    connector: ConnectorName = field(default="postgresql", repr=False)  # see __repr__
+    logs: Sequence[str] = field(default=(), repr=False)  # a new log leaves the order of the others as it is
     absent: Absent = field(init=False, default="wait")
     contract: Contract | None = field(init=False, default=None, repr=False, compare=False)
     kept: bool = field(init=False, default=False, repr=False, compare=False)
@@ -115,10 +128,17 @@ class Debezium(SourceDecorator):
     def __post_init__(self) -> None:
         object.__setattr__(self, "keys", as_columns(self.keys))
         object.__setattr__(self, "other_tables", as_columns(self.other_tables))
+        object.__setattr__(self, "logs", as_columns(self.logs))
         if isinstance(self.source, Source):
             self.inherit_capabilities()
         if self.slot is not None:
             object.__setattr__(self, "expires_rows", True)
+
+    def __repr__(self) -> str:
+        """The declaration; without ``connector`` as it was before there was one, as it is part of the code version."""
+        shown = [f"{one.name}={getattr(self, one.name)!r}" for one in dataclasses.fields(self) if one.repr]
+        shown += [f"connector={self.connector!r}"] if self.connector != POSTGRESQL else []
+        return f"Debezium({', '.join(shown)})"
 
     def __str__(self) -> str:
         return f"Debezium({self.source}, table={self.table!r})"
@@ -137,6 +157,12 @@ class Debezium(SourceDecorator):
         ]
 
     @property
+    def whole(self) -> bool:
+        """True if each event has the whole row, also one that deletes it."""
+        kind = CONNECTORS.get(self.connector)  # an unknown one is refused when the table is declared
+        return self.replica_identity == "full" or (kind is not None and kind.whole)
+
+    @property
     def placeholder(self) -> str:
         """The text that the connector writes for an unavailable value."""
         if not self.unavailable.startswith("hex:"):
@@ -150,8 +176,10 @@ class Debezium(SourceDecorator):
     def whole_changes(self) -> str:
         """See :attr:`Source.whole_changes`."""
         without = "write changes=events.changes(truncates=False)"
-        if self.replica_identity == "full":
+        if self.whole:
             return without
+        if self.connector != POSTGRESQL:
+            return f'{without} of Debezium(..., replica_identity="full"); {CONNECTORS[self.connector].completing}'
         full = "ALTER TABLE ... REPLICA IDENTITY FULL in PostgreSQL"
         return f'{without} of Debezium(..., replica_identity="full"), after {full}'
 
@@ -165,14 +193,13 @@ class Debezium(SourceDecorator):
             truncates: Whether truncates empty the table; the connector passes them on with ``skipped.operations=none``.
                 False: they are quarantined, for write strategies without truncates, as with ``partition_by``.
         """
-        whole = self.replica_identity == "full"
         return Changes(
             keys=self.keys,
             sequence_by="cdc_sequence",
             delete_when="cdc_op = 'd'",
             truncate_when="cdc_op = 't'" if truncates else None,
-            unavailable=None if whole else self.placeholder,
-            moved_when="cdc_op = 'c'" if self.keys_change and not whole else None,
+            unavailable=None if self.whole else self.placeholder,
+            moved_when="cdc_op = 'c'" if self.keys_change and not self.whole else None,
         )
 
     def validate(self, table_name: str) -> None:
@@ -185,13 +212,7 @@ class Debezium(SourceDecorator):
             )
         check_types(table_name, "source: ", self)
         self.source.validate(table_name)
-        for what, name in (("table", self.table), *(("one of other_tables", name) for name in self.other_tables)):
-            if not re.fullmatch(r'[^."]+\.[^"]+', name):
-                raise DeclarationError(
-                    f"{table_name}: source: {what} is {name!r}",
-                    rule="a table is identified by its schema and name, without quotes",
-                    remedy='write "public.orders"',
-                )
+        check_connector(table_name, self.connector, self.logs, self.table, self.other_tables)
         if self.table in self.other_tables:
             raise DeclarationError(
                 f"{table_name}: source: other_tables has {self.table!r}, the table itself",
@@ -210,8 +231,8 @@ class Debezium(SourceDecorator):
                 raise DeclarationError(
                     f"{table_name}: source: the encoding of {column!r} is {encoding!r}",
                     rule="it is the format in which the connector writes the values of a column",
-                    remedy="write plain, date, timestamp[ms], time[us] (units are ms, us, ns), decimal(2), hex, or "
-                    "base64url",
+                    remedy="write plain, date, timestamp[ms], time[us] (units are ms, us, ns), decimal(2), "
+                    "unsigned, hex, or base64url",
                 )
         if self.slot is not None:
             self.slot.validate(table_name)
@@ -230,8 +251,7 @@ class Debezium(SourceDecorator):
     def validate_changes(self, declared: Declared) -> None:
         """Checks keys, order, deletes and encodings; see :meth:`Source.validate_changes`."""
         text = self.changes().unavailable or self.unavailable
-        whole = self.replica_identity == "full"
-        check_events(declared, self.keys, self.encodings, unavailable=text, whole_before=whole)
+        check_events(declared, self.keys, self.encodings, unavailable=text, whole_before=self.whole)
 
     def for_contract(self, contract: Contract) -> "Debezium":
         """This source, which reads values without schema by the contract's types; see :meth:`Source.for_contract`."""
@@ -292,15 +312,19 @@ class Debezium(SourceDecorator):
     def _rows(self, events: DataFrame, fields: Sequence[str]) -> DataFrame:
         reading = Reading(
             table=self.table,
+            connector=self.connector,
+            logs=tuple(self.logs),
             keys=tuple(self.keys),
-            whole_before=self.replica_identity == "full",
+            whole_before=self.whole,
             unavailable=self.placeholder,
             kept=self.kept,
             moves=self.moves_kept,
             types=self.contract.types if self.contract else {},
             encodings={name: declared_encoding(of, self.time_precision_mode) for name, of in self.encodings.items()},
             masked=self.contract.personal if self.contract else (),
-            default=lambda target: default_encoding(target, self.time_precision_mode, self.decimals),
+            default=lambda target: default_encoding(
+                target, self.time_precision_mode, self.decimals, CONNECTORS[self.connector].timestamp
+            ),
         )
         return table_rows(events, fields, reading, *_of_record(fields))
 

@@ -1,5 +1,6 @@
 """Rules for tables of Debezium events, whose keys, order and deletes are given by the events."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 import pyspark.sql.types as T
@@ -9,6 +10,7 @@ from sqlglot import exp
 from incload_assets.declaration.declared import Declared
 from incload_assets.declaration.own_fields import OwnField
 from incload_assets.platform.errors import DeclarationError
+from incload_assets.sources.debezium.connectors import CONNECTORS, LOG, split_logs
 
 OWN_FIELDS: Mapping[str, OwnField] = {
     "cdc_op": OwnField(T.StringType(), ("c", "u", "d", "r", "t")),
@@ -24,14 +26,70 @@ _TYPES_OF_ENCODINGS: Mapping[str, tuple[type[T.DataType], ...]] = {
     "timestamp": _DATED,
     "time": (T.StringType,),
     "decimal": (T.NumericType, T.StringType),
+    "unsigned": (T.DecimalType, T.StringType),
 }
 """The types that a contract may declare for a column, by the kind of its encoding."""
+
+
+def check_connector(
+    table_name: str, connector: str, logs: Sequence[str], table: str, other_tables: Sequence[str]
+) -> None:
+    """Checks that names of tables, and binary logs, are as the connector's events have them."""
+    kind = CONNECTORS[connector]
+    name = r'[^."]+\.' * (len(kind.place) - 1) + r'[^"]+'
+    for what, given in (("table", table), *(("one of other_tables", other) for other in other_tables)):
+        if not re.fullmatch(name, given):
+            raise DeclarationError(
+                f"{table_name}: source: {what} is {given!r}",
+                rule=_PLACES.get(connector, "a table is identified by its schema and name, without quotes"),
+                remedy=f'write "{_EXAMPLES.get(connector, "public.orders")}"',
+            )
+    if bool(logs) != kind.logs:
+        raise DeclarationError(
+            f"{table_name}: source: logs is {list(logs)}, and connector is {connector!r}",
+            rule="events of MySQL and MariaDB are ordered by their positions in a binary log, which identify a change "
+            "only together with the log; other events are not in such a log",
+            remedy='write logs=["shop/mysql-bin/1"]: the topic prefix of the connector, the base name of the files '
+            "(@@log_bin_basename), and the server's id (@@server_id)"
+            if kind.logs
+            else "leave logs out",
+        )
+    for log in logs:
+        if not re.fullmatch(LOG, log):
+            raise DeclarationError(
+                f"{table_name}: source: logs names {log!r}",
+                rule="a binary log is identified by topic prefix, base name of its files, and ids of servers",
+                remedy='write "shop/mysql-bin/1", or "shop/mysql-bin/1,2" if it holds changes of two servers',
+            )
+    names = [log for log, _ in split_logs(logs)]
+    for twice in sorted({log for log in names if names.count(log) > 1}):
+        raise DeclarationError(
+            f"{table_name}: source: logs names {twice!r} twice",
+            rule="topic prefix and base name identify one log, whose positions can be compared",
+            remedy="name all ids of servers in one entry; if the log was started again or is another server's, use a "
+            "connector with a new topic prefix and a snapshot, and add that log at the end",
+        )
+
+
+_PLACES = {
+    "mysql": "a table is identified by its database and name, without quotes",
+    "mariadb": "a table is identified by its database and name, without quotes",
+    "sqlserver": "a table is identified by its database, schema and name, without quotes",
+    "mongodb": "a collection is identified by its database and name, without quotes",
+}
+_EXAMPLES = {
+    "mysql": "shop.orders",
+    "mariadb": "shop.orders",
+    "sqlserver": "shop.dbo.orders",
+    "oracle": "SHOP.ORDERS",
+    "mongodb": "shop.orders",
+}
 
 
 def check_events(
     declared: Declared, keys: Sequence[str], encodings: Mapping[str, str], *, unavailable: str, whole_before: bool
 ) -> None:
-    """Checks that a declaration fits the events; ``whole_before``: deletes have all columns (REPLICA IDENTITY FULL)."""
+    """Checks that a declaration fits the events; ``whole_before``: deletes have all columns."""
     table_name, contract = declared.table_name, declared.contract
     for name in keys:
         if name not in contract.names:

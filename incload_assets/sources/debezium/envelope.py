@@ -7,6 +7,8 @@ from pyspark.sql import functions as F
 
 from incload_assets.contract.exact_json import loses_digits, marked
 from incload_assets.declaration.source import SKIPPED
+from incload_assets.platform.sql import all_of
+from incload_assets.sources.debezium.connectors import CONNECTORS, POSTGRESQL
 from incload_assets.sources.debezium.types import OF_SCHEMA, PLAIN
 
 ENVELOPE = ("op", "before", "after", "source")
@@ -21,24 +23,28 @@ _SCHEMA = (
 )
 
 
-CONNECTOR = "postgresql"
-"""Name, in events, of the only supported connector."""
 HEARTBEAT = r'^\{"ts_ms":\d+\}$'
 """Pattern of a heartbeat, as JSON text with sorted names."""
 BOUNDARY = r'^\{"data_collections":.*,"event_count":(null|\d+),"id":".*","status":"(BEGIN|END)","ts_ms":\d+\}$'
 """Pattern of the begin or end of a transaction, as JSON text with sorted names."""
+SCHEMA_CHANGE = r'"databaseName":.*"ddl":.*"tableChanges":'
+"""Pattern of a change of the database's schema, in JSON text with sorted names."""
 
 
-def taken_apart(events: DataFrame, table_name: str, keep: Sequence[str], others: Sequence[str]) -> DataFrame:
+def taken_apart(
+    events: DataFrame, table_name: str, connector: str, logs: Sequence[str], keep: Sequence[str], others: Sequence[str]
+) -> DataFrame:
     """The parsed events, which have ``ENVELOPE``, ``PAYLOAD`` and ``keep`` in ``_raw``.
 
-    ``table_name`` is the ``schema.table`` whose rows are read. The result has ``others``, ``PSEUDO_FIELDS``, ``keep``,
-    and these columns, all with two underscores before their name: ``ENVELOPE`` as JSON text; ``connector``; ``table``
-    (``schema.table`` or NULL); ``own`` (whether the event is of the table to read); ``rest`` (a record without an
-    envelope, as JSON text); ``skipped``; ``row`` and, for updates, the former row ``old``, as maps of variants (NULL in
-    events of other tables); ``types``, from a column to ``struct<encoding, scale>`` by the event's schema.
+    ``table_name`` is the table whose rows are read, with its schema or database, and ``connector`` the connector of its
+    events; ``logs`` are its binary logs. The result has ``others``, ``PSEUDO_FIELDS``, ``keep``, and these columns, all
+    with two underscores before their name: ``ENVELOPE`` as JSON text; ``connector``; ``table`` (the name or NULL);
+    ``own`` (whether the event is of the table to read); ``rest`` (a record without an envelope, as JSON text);
+    ``skipped``; ``row`` and, for updates, the former row ``old``, as maps of variants (NULL in events of other tables);
+    ``types``, from a column to ``struct<encoding, scale>`` by the event's schema; ``unordered``, why the event has no
+    position, for events without one.
     """
-    return _with_schema(_with_facts(_with_envelope(events, keep, others), table_name))
+    return _with_schema(_with_facts(_with_envelope(events, keep, others), table_name, connector, logs))
 
 
 def _with_envelope(events: DataFrame, keep: Sequence[str], others: Sequence[str]) -> DataFrame:
@@ -57,51 +63,41 @@ def _with_envelope(events: DataFrame, keep: Sequence[str], others: Sequence[str]
     return parsed.select(*members, schema.alias("__schema"), skipped.alias("__skipped"), rest, *kept, *others)
 
 
-def _with_facts(events: DataFrame, own_table: str) -> DataFrame:
+def _with_facts(events: DataFrame, own_table: str, connector: str, logs: Sequence[str]) -> DataFrame:
     """Adds the pseudo fields, the table's columns, and ``__row`` and ``__old``, see :func:`taken_apart`."""
-    own_schema, _, own_name = own_table.partition(".")
-    own = (_fact("schema") == own_schema) & (_fact("table") == own_name)
+    kind = CONNECTORS[connector]
+    names = own_table.split(".", len(kind.place) - 1)
+    own = all_of([_fact(of) == name for of, name in zip(kind.place, names, strict=True)])
     row = F.when(F.col("__op") == "d", F.col("__before")).otherwise(F.col("__after"))
     old = F.when(F.col("__op") == "u", F.col("__before"))
-    table = F.concat(F.nullif(_fact("schema"), F.lit("")), F.lit("."), F.nullif(_fact("table"), F.lit("")))
+    named = [F.nullif(_fact(of), F.lit("")) for of in kind.place]
+    table = F.concat(named[0], *(piece for name in named[1:] for piece in (F.lit("."), name)))
     micros = F.coalesce(_fact("ts_us", "bigint"), _fact("ts_ms", "bigint") * 1000)
+    none = F.lit(None).cast("string")
     with_facts = events.withColumn("__facts", F.try_parse_json("__source")).withColumns(
         {
             "cdc_op": F.col("__op"),
-            "cdc_lsn": _fact("lsn"),
-            "cdc_tx": _fact("txId"),
+            "cdc_lsn": _fact("lsn") if connector == POSTGRESQL else none,
+            "cdc_tx": _fact("txId") if connector == POSTGRESQL else none,
             "cdc_snapshot": _fact("snapshot"),
             "cdc_committed_at": F.date_format(F.timestamp_micros(micros), "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"),
-            "cdc_sequence": _sequence(),
+            "cdc_sequence": kind.sequence(F.col("__op"), _fact, logs),
+            "__unordered": kind.unordered(_fact),
             "__connector": _fact("connector"),
             "__table": table,
             "__own": F.coalesce(own, F.lit(False)),
         }
     )
-    return with_facts.withColumns(
-        {"__row": _members(F.when(F.col("__own"), row)), "__old": _members(F.when(F.col("__own"), old))}
-    )
+
+    def members(text: Column) -> Column:
+        text = F.when(F.col("__own"), text)
+        return _with_id(_members(plain_document(text))) if kind.documents else _members(text)
+
+    return with_facts.withColumns({"__row": members(row), "__old": members(old)})
 
 
 def _fact(name: str, kind: str = "string") -> Column:
     return F.try_variant_get("__facts", f"$.{name}", kind)
-
-
-def _sequence() -> Column:
-    """Two positions in the log: a lower bound for the change's commit, and the change's own. NULL if both are unknown.
-
-    A change is written to the log before its transaction commits, and events come in the order of commits. So a
-    change's own position may be before a change that the rows of a snapshot already include, although it is newer than
-    these rows. Therefore the first position includes the end of the last transaction that committed before. Rows of an
-    incremental snapshot only have that position, and the position up to which the log was read; they are older than any
-    change that comes after the same position.
-    """
-    sequence = _fact("sequence")
-    committed, read = (F.get_json_object(sequence, f"$[{i}]").try_cast("bigint") for i in (0, 1))
-    own = _fact("lsn", "bigint")
-    of_row = F.when(F.col("__op") == "r", 0).otherwise(F.coalesce(own, F.lit(0)))
-    texts = [F.lpad(F.hex(number), 16, "0") for number in (F.greatest(own, committed, read), of_row)]
-    return F.concat(texts[0], F.lit("/"), texts[1])
 
 
 def _with_schema(events: DataFrame) -> DataFrame:
@@ -132,3 +128,28 @@ def _members(text: Column) -> Column:
 def _exact(text: Column) -> Column:
     """The variant of a JSON text, with marks on the numbers that it would store as doubles."""
     return F.try_parse_json(marked(text, loses_digits(text)))
+
+
+def plain_document(text: Column) -> Column:
+    """A JSON text of MongoDB, whose values with a type, such as ``{"$numberLong": "1"}``, are numbers and texts.
+
+    A text inside a document cannot look like that, because its quotes are escaped.
+    """
+    for name, value, made in _TYPED:
+        text = F.regexp_replace(text, rf'\{{\s*"\${name}"\s*:\s*{value}\s*\}}', made)
+    return text
+
+
+_TYPED = (
+    ("number(?:Long|Int)", r'"(-?\d+)"', "$1"),
+    ("numberDouble", r'"(-?[\d.]+(?:[eE][+-]?\d+)?)"', "$1"),
+    ("numberDecimal", r'"(-?[\d.]+(?:[eE][+-]?\d+)?)"', "$1"),
+    ("oid", r'("[0-9a-f]{24}")', "$1"),
+    ("date", r'("[^"]*"|-?\d+)', "$1"),
+)
+
+
+def _with_id(row: Column) -> Column:
+    """The row with its key under the name that it has in the event's key; unchanged if the name is taken."""
+    renamed = F.transform_keys(row, lambda name, _: F.when(name == "_id", "id").otherwise(name))
+    return F.when(F.map_contains_key(row, "id"), row).otherwise(renamed)

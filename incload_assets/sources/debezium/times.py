@@ -13,6 +13,8 @@ _DAY = 86_400_000_000
 _DAYS = (-2_440_588, 2_145_031_948)
 """Range of PostgreSQL's dates in days since 1970, from 4714 BC to 5874897."""
 _MICROS = (_DAYS[0] * _DAY, 9_223_372_036_854_775_807)
+_LONGEST = 3_600 * 839 * 1_000_000 - 1
+"""MySQL's longest time, and with another sign its shortest, in microseconds: it has hours up to 838."""
 _COMMON = (-719_162 * _DAY, 2_932_897 * _DAY - 1)
 """Range of the years 1 to 9999 in microseconds since 1970."""
 _INFINITE_DAYS = ((-2_147_472_692, -622_191_234), (-2_147_472_691, -625_821_272))
@@ -26,11 +28,14 @@ _INFINITE_ISO = (
 _ISO = r"^([+-]?\d{4,}-\d\d-\d\d)?(T?\d\d:\d\d:\d\d(\.\d{1,6})?)?Z$"
 
 
-def time_text(number: Column, encoding: Column) -> Column:
-    """The text of a bigint by ``encoding`` (``date``, ``time[us]``, …); NULL if invalid or finer than a microsecond."""
+def time_text(number: Column, encoding: Column, *, durations: bool = False) -> Column:
+    """The text of a bigint by ``encoding`` (``date``, ``time[us]``, …); NULL if invalid or finer than a microsecond.
+
+    With ``durations`` a time may be negative or longer than a day: ``-838:59:59.000000``.
+    """
     days = F.date_from_unix_date(number.try_cast("int")).cast("string")
     date = _infinite(number, *_INFINITE_DAYS).when(number.between(*_DAYS), _of_era(days))
-    moment = let(_micros(number, encoding), lambda micros: _moment(micros, encoding.startswith("timestamp")))
+    moment = let(_micros(number, encoding), lambda micros: _moment(micros, encoding.startswith("timestamp"), durations))
     nanos = encoding == "timestamp[ns]"
     return F.when(encoding == "date", date).otherwise(
         F.when(nanos & (number == _INFINITE_NANOS[0]), "infinity")
@@ -61,18 +66,25 @@ def _micros(number: Column, encoding: Column) -> Column:
     )
 
 
-def _moment(micros: Column, is_timestamp: Column) -> Column:
+def _moment(micros: Column, is_timestamp: Column, durations: bool) -> Column:
     at, day = F.timestamp_micros(micros), F.lit(_DAY)
     timestamp = F.date_format(at, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS")
+    of_day = F.when((micros >= 0) & (micros < day), F.date_format(at, "HH:mm:ss.SSSSSS"))
+    of_day = of_day.when(micros == day, "24:00:00")
     return F.when(
         is_timestamp,
         F.when(micros.between(*_COMMON), timestamp)
         .when(micros == _INFINITE_MICROS[0], "infinity")
         .when(micros == _INFINITE_MICROS[1], "-infinity")
         .when(micros.between(*_MICROS), _of_era(timestamp)),
-    ).otherwise(
-        F.when((micros >= 0) & (micros < day), F.date_format(at, "HH:mm:ss.SSSSSS")).when(micros == day, "24:00:00")
-    )
+    ).otherwise(of_day.when(micros.between(-_LONGEST, _LONGEST), _duration(micros)) if durations else of_day)
+
+
+def _duration(micros: Column) -> Column:
+    hours = F.call_function("div", F.abs(micros), F.lit(3_600_000_000)).cast("string")
+    padded = F.lpad(hours, F.greatest(F.length(hours), F.lit(2)), F.lit("0"))
+    rest = F.date_format(F.timestamp_micros(F.abs(micros)), ":mm:ss.SSSSSS")
+    return F.concat(F.when(micros < 0, "-").otherwise(""), padded, rest)
 
 
 def _of_era(text: Column) -> Column:

@@ -20,9 +20,11 @@ from incload_assets.sources.debezium.times import iso_text, time_text
 
 UNAVAILABLE = "__debezium_unavailable_value"
 """Debezium's default of ``unavailable.value.placeholder``."""
-ENCODING = r"plain|date|(timestamp|time)\[(ms|us|ns)\]|decimal\(\d+\)|hex|base64url"
+ENCODING = r"plain|date|(timestamp|time)\[(ms|us|ns)\]|decimal\(\d+\)|unsigned|hex|base64url"
 """Pattern of the encodings that may be declared for a column."""
 PLAIN, UNDECLARED, DECIMAL, FLOATING, ISO = "plain", "undeclared decimal", "decimal", "floating", "iso"
+UNSIGNED = "unsigned"
+"""Encoding of numbers of 64 bits without a sign, which are negative in the events from 2**63 on."""
 
 OF_SCHEMA = {
     "io.debezium.time.Date": "date",
@@ -42,21 +44,29 @@ OF_SCHEMA = {
     "io.debezium.data.VariableScaleDecimal": DECIMAL,
 }
 """Encodings by type names in schemas; values with another name, or none, are plain."""
-_TIMESTAMPS = {"connect": "timestamp[ms]", "nanoseconds": "timestamp[ns]", "isostring": ISO}
-"""Encoding of timestamps by ``time.precision.mode``, if it is not in microseconds."""
+_TIMESTAMPS = {
+    "connect": "timestamp[ms]",
+    "microseconds": "timestamp[us]",
+    "nanoseconds": "timestamp[ns]",
+    "isostring": ISO,
+}
+"""Encoding of timestamps by ``time.precision.mode``, if it does not depend on their precision."""
 _VARYING = "OBJECT<scale: BIGINT, value: STRING>"
 """Spark's description of a decimal with its own scale."""
 _NUMBER = r"^(BIGINT|DECIMAL)"
 
 
-def default_encoding(target: T.DataType, time_precision_mode: str, decimals: str | None) -> str:
-    """The encoding of values of a contract's type if neither a schema nor the column's declaration determines it."""
+def default_encoding(target: T.DataType, time_precision_mode: str, decimals: str | None, timestamp: str) -> str:
+    """The encoding of values of a contract's type if neither a schema nor the column's declaration determines it.
+
+    ``timestamp`` is the encoding of timestamps of the database's default precision.
+    """
     if isinstance(target, T.ArrayType):
-        return default_encoding(target.elementType, time_precision_mode, decimals)
+        return default_encoding(target.elementType, time_precision_mode, decimals, timestamp)
     if isinstance(target, T.DateType):
         return ISO if time_precision_mode == "isostring" else "date"
     if isinstance(target, T.TimestampType | T.TimestampNTZType):
-        return _TIMESTAMPS.get(time_precision_mode, "timestamp[us]")
+        return _TIMESTAMPS.get(time_precision_mode, timestamp)
     if isinstance(target, T.DecimalType):
         return {None: UNDECLARED, "precise": DECIMAL, "double": FLOATING}.get(decimals, PLAIN)
     if isinstance(target, T.NumericType) and decimals in ("precise", "double"):  # may be a decimal in the database
@@ -84,7 +94,7 @@ def item(value: Column, target: T.DataType, declared: str | None, default: str, 
         name, _, digits = declared.rstrip(")").partition("(")
         encoding, scale = F.lit(name), F.lit(int(digits)) if digits else scale
     if isinstance(element, T.NumericType):  # a contract may keep an encoded instant as a number
-        encoding = F.when(encoding.contains(DECIMAL) | (encoding == FLOATING), encoding).otherwise(PLAIN)
+        encoding = F.when(encoding.contains(DECIMAL) | encoding.isin(FLOATING, UNSIGNED), encoding).otherwise(PLAIN)
     elif isinstance(element, T.BinaryType):
         encoding = F.lit(declared if declared in ("hex", "base64url") else PLAIN)
     elif not isinstance(element, T.DateType | T.TimestampType | T.TimestampNTZType | T.StringType):
@@ -94,10 +104,11 @@ def item(value: Column, target: T.DataType, declared: str | None, default: str, 
     return F.struct(*(column.alias(name) for name, column in members.items()))
 
 
-def value_of(item: Column, placeholder: str, *, arrays: bool) -> Column:
+def value_of(item: Column, placeholder: str, *, arrays: bool, durations: bool) -> Column:
     """A :data:`VALUE`: text that the contract's type reads without loss, or NULL and the fault of the value.
 
-    Unavailable values, in whatever form, become ``placeholder``. The item may be an array only with ``arrays``.
+    Unavailable values, in whatever form, become ``placeholder``. The item may be an array only with ``arrays``,
+    and a time may be negative or longer than a day with ``durations``.
     """
     encoding = item["encoding"]
 
@@ -108,8 +119,10 @@ def value_of(item: Column, placeholder: str, *, arrays: bool) -> Column:
             .when(encoding == UNDECLARED, F.concat(value, F.lit(_UNDECLARED)))
         )
         if arrays:
-            text = text.when(item["is_array"], _members(item))
-        return let(text.otherwise(_decoded(item["value"], item, value)), lambda text: with_fault(text, value))
+            text = text.when(item["is_array"], _members(item, durations))
+        return let(
+            text.otherwise(_decoded(item["value"], item, value, durations)), lambda text: with_fault(text, value)
+        )
 
     def with_fault(text: Column, value: Column) -> Column:
         shown = F.when(item["masked"], "***").otherwise(F.concat(F.lit("'"), F.substring(value, 1, _SHOWN), F.lit("'")))
@@ -128,18 +141,18 @@ _BROKEN = "\ufdd2"
 """Placeholder for a member that does not match its encoding; no text contains it."""
 
 
-def _members(item: Column) -> Column:
+def _members(item: Column, durations: bool) -> Column:
     """The JSON text of an array with its members as text; NULL if it is no array, or a member has another encoding."""
 
     def member(variant: Column) -> Column:
         value = unmarked(F.try_variant_get(variant, "$", "string"))
-        return F.coalesce(_decoded(variant, item, value), F.when(value.isNotNull(), F.lit(_BROKEN)))
+        return F.coalesce(_decoded(variant, item, value, durations), F.when(value.isNotNull(), F.lit(_BROKEN)))
 
     made = F.to_json(F.transform(F.try_variant_get(item["value"], "$", "array<variant>"), member))
     return let(made, lambda text: F.when(~text.contains(_BROKEN), text))
 
 
-def _decoded(variant: Column, item: Column, value: Column) -> Column:
+def _decoded(variant: Column, item: Column, value: Column, durations: bool) -> Column:
     """The decoded text of a variant (also given as text) that is not plain; NULL if it does not match its encoding."""
     encoding = item["encoding"]
 
@@ -160,13 +173,20 @@ def _decoded(variant: Column, item: Column, value: Column) -> Column:
             )
             .when(encoding == "base64url", F.translate(value, "-_", "+/"))
             .when(encoding == ISO, F.when(is_text, iso_text(value)))
-            .when(number.isNotNull(), time_text(number, encoding))
+            .when(encoding == UNSIGNED, _unsigned(number))
+            .when(number.isNotNull(), time_text(number, encoding, durations=durations))
             .when(is_text, value)
         )
 
     exact = is_marked(F.try_variant_get(variant, "$", "string"))
     kind = F.when(exact, "DECIMAL").otherwise(F.schema_of_variant(variant))
     return F.when(value.isNotNull(), let(kind, of_kind))
+
+
+def _unsigned(number: Column) -> Column:
+    """The digits of a bigint whose bits have no sign."""
+    whole = number.cast("decimal(20,0)")
+    return F.when(number < 0, whole + F.lit(str(2**64)).cast("decimal(20,0)")).otherwise(whole).cast("string")
 
 
 def _forms(placeholder: str) -> list[str]:

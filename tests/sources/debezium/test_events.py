@@ -59,7 +59,7 @@ def test_events_of_other_connectors_and_what_is_no_event_are_quarantined_and_wha
     write(tmp_path, 1, *OTHERS, *NO_EVENTS, *BETWEEN, *wrapped)
     found = validated(table(spark, tmp_path), "_kind", "_reasons", "_payload")
     reasons = [reason for kind, [reason], _ in found if kind == "rejected"]
-    assert [reason.partition(":")[0] for reason in reasons[:4]] == [
+    assert [reason.partition(",")[0] for reason in reasons[:4]] == [
         f"an event of Debezium's connector '{name}'" for name in ("mysql", "sqlserver", "mongodb", "mysql")
     ]
     missing, nameless = "not an event of Debezium: op or source is missing", "source has no schema or no table"
@@ -88,7 +88,7 @@ def test_a_mysql_topic_fails_by_the_connectors_name(spark: SparkSession, tmp_pat
     write(tmp_path, 1, MYSQL)
     source = Debezium(files(tmp_path), table="shop.orders", keys=["id"])
     loaded = make(spark, tmp_path, source=source, contract=Order, changes=source.changes(), write=Merge())
-    with pytest.raises(ContractViolation, match="an event of Debezium's connector 'mysql': only postgresql is"):
+    with pytest.raises(ContractViolation, match="connector is 'postgresql': declare connector='mysql'"):
         loaded.load(1)
 
 
