@@ -32,6 +32,7 @@ S3 = (
 )
 
 KAFKA = ("org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",)
+AVRO = ("org.apache.spark:spark-avro_2.13:4.2.0",)
 
 # Unwanted dependencies of the above: the SDK in one piece (650 MB), libraries that Spark has under another name
 # (hadoop-client-*, jcl-over-slf4j), an optional TLS library, and annotations.
@@ -50,8 +51,9 @@ def spark_home() -> Path:
 
 
 def coordinates(settings: Settings) -> tuple[str, ...]:
-    """The Maven coordinates that these settings need: Delta and PostgreSQL always, S3 and Kafka only if configured."""
-    return DELTA + POSTGRESQL + (S3 if settings.uses_s3 else ()) + (KAFKA if settings.kafka else ())
+    """The Maven coordinates that these settings need: Delta and PostgreSQL always, others only if configured."""
+    asked = (S3 if settings.uses_s3 else ()) + (KAFKA if settings.kafka else ()) + (AVRO if settings.avro else ())
+    return DELTA + POSTGRESQL + asked
 
 
 def coordinates_of_samples(settings: Settings) -> tuple[str, ...]:

@@ -53,6 +53,14 @@ _IN_SPARK = (
         "has to be there, fetches the jars; give a Spark server of your own spark-sql-kafka-0-10 with all it needs",
     ),
     Fault(
+        r"AVRO_NOT_LOADED|\bAVRO_\w*NOT_LOADED|from_avro[^\n]*(not found|UNRESOLVED_ROUTINE)",
+        SourceUnreadable,
+        "{table}: this Spark has no reader of Avro",
+        rule="Spark reads Avro with a jar of its own, fetched where it is asked for",
+        remedy="set INCLOAD_AVRO=true where Spark is started, and start it again (incload stop); Maven, which has to "
+        "be there, fetches the jar; give a Spark server of your own spark-avro",
+    ),
+    Fault(
         r"OffsetOutOfRange|data may have been lost|failOnDataLoss|KAFKA_DATA_LOSS|Cannot fetch offset",
         SourceUnreadable,
         "{table}: {source}: Kafka lost records of the window while they were read",

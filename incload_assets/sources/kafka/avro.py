@@ -1,0 +1,297 @@
+"""Avro messages turned into JSON messages by Spark, each by the schema with which it was written.
+
+A value becomes the JSON that converts to the contract's type without loss: integers and decimals with all their digits,
+times in ISO 8601, bytes as base64, a union as the value that it has. A message that is no value of its schema, to the
+last byte, is found and keeps its bytes.
+"""
+
+import json
+import secrets
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyspark.sql.types as T
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.avro.functions import from_avro
+
+from incload_assets.platform.sql import TIMES_IN_JSON, any_of
+from incload_assets.sources.files.parquet_types import with_times
+from incload_assets.sources.files.records import TIMES_AS_JSON
+from incload_assets.sources.kafka.avro_schema import (
+    LOGICAL,
+    Node,
+    branches_of,
+    connect_schema,
+    fields_of,
+    for_spark,
+    inner,
+    is_events,
+)
+from incload_assets.sources.kafka.framed import BYTES, is_framed
+
+UNDECODED = "__undecoded"
+"""Column with the reason why the value of a message is not read; NULL if it is."""
+UNREAD = "not read as Avro: "
+"""Prefix of these reasons; the payloads of such messages are their bytes."""
+NO_FRAME = f"{UNREAD}no frame of a schema registry, a zero byte and the id of a schema, before the message"
+"""The reason of a message that begins with another byte."""
+
+_END = secrets.token_bytes(16)
+"""Bytes appended to each message: a value that ends where the message ends is followed by them."""
+_OPTIONS = {"mode": "PERMISSIVE", "datetimeRebaseMode": "CORRECTED"}
+_MILLIS_OF_DAY = 86_400_000
+_UUID = ("(.{8})(.{4})(.{4})(.{4})(.{12})", "$1-$2-$3-$4-$5")
+
+
+@dataclass(frozen=True)
+class Writers:
+    """The adapted schemas of a topic's messages.
+
+    Args:
+        values, keys: By id in the frame; ``{None: …}``: of all values, which have no frame.
+        targets: The contract's types by column.
+        fields: The names of the table's fields, by which a field may be known that has another name now.
+    """
+
+    values: Mapping[int | None, Node]
+    keys: Mapping[int | None, Node]
+    targets: Mapping[str, T.DataType]
+    fields: Collection[str]
+
+
+def schema_id(name: str) -> Column:
+    """The id in the frame of a binary column; NULL if it has no whole frame."""
+    number = F.conv(F.hex(F.substring(name, 2, 4)), 16, 10).cast("bigint")
+    return F.when(is_framed(name) & (F.length(name) >= BYTES), number)
+
+
+def is_readable(node: Node) -> bool:
+    """True if the values of a type are records, or maps, which are JSON objects."""
+    return all(one["type"] in ("record", "map") for one in branches_of(node))
+
+
+def json_of_avro(messages: DataFrame, writers: Writers) -> DataFrame:
+    """Messages whose keys and values are JSON; a value that is not read is base64, and :data:`UNDECODED` says why.
+
+    A key that is not read stays as it is.
+    """
+    framed = None not in writers.values
+    ids = {"__value_id": schema_id("value") if framed else F.lit(None).cast("bigint"), "__key_id": schema_id("key")}
+    staged = messages.withColumns(ids)
+    both = (("value", writers.values), ("key", writers.keys))
+    staged = staged.select(
+        "*",
+        *(_decoded(part, of, node).alias(_column(part, of)) for part, schemas in both for of, node in schemas.items()),
+    )
+    texts, faults = F.lit(None).cast("string"), F.lit(None).cast("string")
+    for of, node in writers.values.items():
+        this = _is_of("value", of)
+        texts = F.when(this, _json(_column("value", of), node, writers)).otherwise(texts)
+        faults = F.when(this, _fault(of, node, writers)).otherwise(faults)
+    keys = F.col("key")
+    for of, node in writers.keys.items():
+        text = F.when(_is_whole(_column("key", of)), _json(_column("key", of), node, None)).cast("binary")
+        keys = F.when(_is_of("key", of), F.coalesce(text, "key")).otherwise(keys)
+    if framed:
+        faults = (
+            F.when(~is_framed("value"), NO_FRAME)
+            .when(F.col("__value_id").isNull(), f"{UNREAD}shorter than the frame of a schema registry")
+            .otherwise(faults)
+        )
+    fault = F.when(F.col("value").isNotNull(), faults)
+    read = staged.withColumns({UNDECODED: fault, "__json": texts, "key": keys})
+    kept = F.when(F.col(UNDECODED).isNotNull(), F.base64("value")).otherwise(F.coalesce("__json", F.lit("null")))
+    value = F.when(F.col("value").isNotNull(), kept.cast("binary"))
+    return read.withColumn("value", value).select(*messages.columns, UNDECODED)
+
+
+def _column(part: str, of: int | None) -> str:
+    return f"__{part}_of_{of}"
+
+
+def _is_of(part: str, of: int | None) -> Column:
+    return F.col("value").isNotNull() if of is None else F.col(f"__{part}_id") == of
+
+
+def _decoded(part: str, of: int | None, node: Node) -> Column:
+    """A struct of the value and the bytes after it; of NULLs if the bytes are no value of the schema."""
+    end = {"type": "fixed", "name": "End", "size": len(_END)}
+    both = {"type": "record", "name": "Whole", "fields": [{"name": "it", "type": for_spark(node)},
+                                                         {"name": "end", "type": end}]}  # fmt: skip
+    body = F.col(part) if of is None else F.substring(F.col(part), F.lit(BYTES + 1), F.length(part))
+    whole = F.when(_is_of(part, of), F.concat(body, F.lit(_END)))
+    return from_avro(whole, json.dumps(both), _OPTIONS)
+
+
+def _is_whole(column: str) -> Column:
+    return F.coalesce(F.col(column)["end"] == F.lit(_END), F.lit(False))
+
+
+def _fault(of: int | None, node: Node, writers: Writers) -> Column:
+    schema = "the declared schema" if of is None else f"the schema with the id {of}"
+    if not is_readable(node):
+        return F.lit(f"{UNREAD}{schema} is no record")
+    value = F.col(_column("value", of))["it"]
+    wrong = [F.when(_has_wrong_text(value.getField(name), kind), f"{name}: not valid UTF-8")
+             for name, kind in fields_of(inner(node)) if _holds_text(kind)]  # fmt: skip
+    if inner(node)["type"] != "record" and _holds_text(node):
+        wrong = [F.when(_has_wrong_text(value, node), "not valid UTF-8")]
+    if not is_events(inner(node)):
+        wrong += [F.when(value.getField(name).isNotNull() & ~_is_text(value.getField(name)),
+                         f"{name}: bytes, not UTF-8")
+                  for name, kind in fields_of(inner(node))
+                  if _is_bytes(kind) and isinstance(writers.targets.get(name), T.StringType)]  # fmt: skip
+    broken = F.when(~_is_whole(_column("value", of)), f"the bytes are no value of {schema}")
+    return F.concat(F.lit(UNREAD), F.coalesce(broken, *wrong))
+
+
+def _json(column: str, node: Node, writers: Writers | None) -> Column:
+    """The JSON text of a value, or the text of a key that is no record."""
+    value, of = F.col(column)["it"], inner(node)
+    if of["type"] == "union":
+        return F.to_json(_variant(value, of))
+    if of["type"] in ("array", "map"):
+        return F.to_json(_rendered(value, of), TIMES_AS_JSON)
+    if of["type"] != "record":
+        return _plain_text(_rendered(value, of), of)
+    if writers is None:
+        return F.to_json(_rendered(value, of), TIMES_AS_JSON)
+    if is_events(of):
+        around = F.lit(f'{{"schema":{json.dumps(connect_schema(of))},"payload":')
+        return F.concat(around, F.to_json(_rendered(value, of), TIMES_AS_JSON), F.lit("}"))
+    if not fields_of(of):
+        return F.lit("{}")
+    known = _known_names(of, writers.fields)
+    members = [
+        _for_target(value.getField(name), kind, writers.targets.get(known[name])).alias(known[name])
+        for name, kind in fields_of(of)
+    ]
+    return F.when(value.isNotNull(), F.to_json(F.struct(*members), TIMES_AS_JSON))
+
+
+def _known_names(record: Node, fields: Collection[str]) -> dict[str, str]:
+    """The name of each field for the table: its own, or an alias of it that the table has in its place."""
+    taken = {name for name, _ in fields_of(record)}
+    known = {}
+    for one in record["fields"]:
+        former = [name for name in one["aliases"] if name in fields and name not in taken]
+        known[one["name"]] = former[0] if former and one["name"] not in fields else one["name"]
+        taken.add(known[one["name"]])
+    return known
+
+
+def _for_target(value: Column, node: Node, target: T.DataType | None) -> Column:
+    """A field of a message in the form that converts to the contract's type as the same value in Parquet does."""
+    if inner(node)["type"] == "float" and isinstance(target, T.DoubleType):
+        return value.cast("double")
+    if _is_bytes(node) and isinstance(target, T.StringType):
+        return F.when(_is_text(value), value.cast("string"))
+    if _is_bytes(node) and target is not None and not isinstance(target, T.BinaryType):
+        return F.concat(F.lit("bytes "), F.base64(value))  # base64 could be mistaken for a number
+    return _rendered(value, node)
+
+
+def _is_bytes(node: Node) -> bool:
+    of = inner(node)
+    return of["type"] in ("bytes", "fixed") and "logicalType" not in of and LOGICAL not in of
+
+
+def _is_text(value: Column) -> Column:
+    return F.is_valid_utf8(value.cast("string"))
+
+
+def _rendered(value: Column, node: Node) -> Column:
+    """A value with what Spark does not render as wanted in JSON replaced."""
+    of = inner(node)
+    if not _is_changed(of):
+        return value
+    if LOGICAL in of:
+        return _of_logical(value, of[LOGICAL])
+    match of["type"]:
+        case "union":
+            return _variant(value, of)
+        case "array":
+            return F.transform(value, lambda item: _rendered(item, of["items"]))
+        case "map":
+            return F.transform_values(value, lambda _, item: _rendered(item, of["values"]))
+    members = [_rendered(value.getField(name), kind).alias(name) for name, kind in fields_of(of)]
+    return F.when(value.isNotNull(), F.struct(*members))
+
+
+def _is_changed(node: Node) -> bool:
+    of = inner(node)
+    if of["type"] == "union":
+        return not _is_wider(of)
+    inside = [kind for _, kind in fields_of(of)] + [of[name] for name in ("items", "values") if name in of]
+    return LOGICAL in of or any(map(_is_changed, inside))
+
+
+def _is_wider(union: Node) -> bool:
+    """True if Spark reads a union as the wider one of its two types of numbers."""
+    return {one["type"] for one in branches_of(union)} in ({"int", "long"}, {"float", "double"})
+
+
+def _variant(value: Column, union: Node) -> Column:
+    """The value of a union of several types; in Spark it is a struct with a member for each type."""
+    found = []
+    for number, branch in enumerate(branches_of(union)):
+        member = _rendered(value.getField(f"member{number}"), branch)
+        nested = branch["type"] in ("record", "array", "map")
+        found.append(F.to_variant_object(member) if nested else _scalar(member, branch).cast("variant"))
+    return F.coalesce(*found)
+
+
+def _scalar(value: Column, node: Node) -> Column:
+    of_text = LOGICAL not in node and ("logicalType" in node or node["type"] in ("bytes", "fixed"))
+    return value if node.get("logicalType") == "decimal" or not of_text else _plain_text(value, node)
+
+
+def _plain_text(value: Column, node: Node) -> Column:
+    """The text of a value that is no record, array, map or union, as JSON would have it without quotes."""
+    if str(node.get("logicalType", "")).endswith(("-millis", "-micros")):
+        local = node["logicalType"].startswith("local")
+        return F.date_format(value, TIMES_IN_JSON["timestampNTZFormat" if local else "timestampFormat"])
+    return F.base64(value) if _is_bytes(node) else value.cast("string")
+
+
+def _of_logical(value: Column, logical: str) -> Column:
+    if logical == "uuid":
+        return F.regexp_replace(F.lower(F.hex(value)), *_UUID)
+    if logical.endswith("-nanos"):
+        zone = None if logical.startswith("local") else "UTC"
+        return with_times(value, pa.timestamp("ns", zone), iso=True)
+    millis = logical == "time-millis"
+    at = F.timestamp_millis(value.cast("bigint")) if millis else F.timestamp_micros(value)
+    inside = (value >= 0) & (value < F.lit(_MILLIS_OF_DAY * (1 if millis else 1000)))
+    return F.when(inside, F.date_format(at, "HH:mm:ss.SSSSSS")).otherwise(value.cast("string"))
+
+
+def _holds_text(node: Node) -> bool:
+    of = inner(node)
+    inside: list[Any] = [kind for _, kind in fields_of(of)] + [of[name] for name in ("items",) if name in of]
+    inside += branches_of(of) if of["type"] == "union" else []
+    return of["type"] in ("string", "map") or any(map(_holds_text, inside))
+
+
+def _has_wrong_text(value: Column, node: Node) -> Column:
+    """True if a string in a value is not UTF-8, which JSON would silently replace."""
+    of = inner(node)
+    match of["type"]:
+        case "string":
+            wrong = ~F.is_valid_utf8(value)
+        case "array":
+            wrong = F.exists(value, lambda item: _has_wrong_text(item, of["items"]))
+        case "map":
+            wrong = F.exists(F.map_keys(value), lambda key: ~F.is_valid_utf8(key))
+            if _holds_text(of["values"]):
+                wrong |= F.exists(F.map_values(value), lambda item: _has_wrong_text(item, of["values"]))
+        case "union":
+            kinds = [(f"member{n}", kind) for n, kind in enumerate(branches_of(of)) if _holds_text(kind)]
+            wrong = any_of(_has_wrong_text(value.getField(name), kind) for name, kind in kinds)
+        case _:
+            members = (_has_wrong_text(value.getField(name), kind) for name, kind in fields_of(of) if _holds_text(kind))
+            wrong = any_of(members)
+    return F.coalesce(wrong, F.lit(False))
