@@ -9,19 +9,13 @@ import json
 import secrets
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-import pyarrow as pa
 import pyspark.sql.types as T
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
-from incload_assets.platform.sql import TIMES_IN_JSON, any_of
-from incload_assets.sources.files.parquet_types import with_times
-from incload_assets.sources.files.records import TIMES_AS_JSON
-from incload_assets.sources.kafka.avro_schema import (
-    LOGICAL,
+from incload_assets.sources.files.avro_schema import (
     Node,
     branches_of,
     connect_schema,
@@ -30,6 +24,8 @@ from incload_assets.sources.kafka.avro_schema import (
     inner,
     is_events,
 )
+from incload_assets.sources.files.avro_values import has_wrong_text, holds_text, is_bytes, plain_text, rendered, variant
+from incload_assets.sources.files.records import TIMES_AS_JSON
 from incload_assets.sources.kafka.framed import BYTES, is_framed
 
 UNDECODED = "__undecoded"
@@ -42,8 +38,6 @@ NO_FRAME = f"{UNREAD}no frame of a schema registry, a zero byte and the id of a 
 _END = secrets.token_bytes(16)
 """Bytes appended to each message: a value that ends where the message ends is followed by them."""
 _OPTIONS = {"mode": "PERMISSIVE", "datetimeRebaseMode": "CORRECTED"}
-_MILLIS_OF_DAY = 86_400_000
-_UUID = ("(.{8})(.{4})(.{4})(.{4})(.{12})", "$1-$2-$3-$4-$5")
 
 
 @dataclass(frozen=True)
@@ -135,15 +129,15 @@ def _fault(of: int | None, node: Node, writers: Writers) -> Column:
     if not is_readable(node):
         return F.lit(f"{UNREAD}{schema} is no record")
     value = F.col(_column("value", of))["it"]
-    wrong = [F.when(_has_wrong_text(value.getField(name), kind), f"{name}: not valid UTF-8")
-             for name, kind in fields_of(inner(node)) if _holds_text(kind)]  # fmt: skip
-    if inner(node)["type"] != "record" and _holds_text(node):
-        wrong = [F.when(_has_wrong_text(value, node), "not valid UTF-8")]
+    wrong = [F.when(has_wrong_text(value.getField(name), kind), f"{name}: not valid UTF-8")
+             for name, kind in fields_of(inner(node)) if holds_text(kind)]  # fmt: skip
+    if inner(node)["type"] != "record" and holds_text(node):
+        wrong = [F.when(has_wrong_text(value, node), "not valid UTF-8")]
     if not is_events(inner(node)):
         wrong += [F.when(value.getField(name).isNotNull() & ~_is_text(value.getField(name)),
                          f"{name}: bytes, not UTF-8")
                   for name, kind in fields_of(inner(node))
-                  if _is_bytes(kind) and isinstance(writers.targets.get(name), T.StringType)]  # fmt: skip
+                  if is_bytes(kind) and isinstance(writers.targets.get(name), T.StringType)]  # fmt: skip
     broken = F.when(~_is_whole(_column("value", of)), f"the bytes are no value of {schema}")
     return F.concat(F.lit(UNREAD), F.coalesce(broken, *wrong))
 
@@ -152,16 +146,16 @@ def _json(column: str, node: Node, writers: Writers | None) -> Column:
     """The JSON text of a value, or the text of a key that is no record."""
     value, of = F.col(column)["it"], inner(node)
     if of["type"] == "union":
-        return F.to_json(_variant(value, of))
+        return F.to_json(variant(value, of))
     if of["type"] in ("array", "map"):
-        return F.to_json(_rendered(value, of), TIMES_AS_JSON)
+        return F.to_json(rendered(value, of), TIMES_AS_JSON)
     if of["type"] != "record":
-        return _plain_text(_rendered(value, of), of)
+        return plain_text(rendered(value, of), of)
     if writers is None:
-        return F.to_json(_rendered(value, of), TIMES_AS_JSON)
+        return F.to_json(rendered(value, of), TIMES_AS_JSON)
     if is_events(of):
         around = F.lit(f'{{"schema":{json.dumps(connect_schema(of))},"payload":')
-        return F.concat(around, F.to_json(_rendered(value, of), TIMES_AS_JSON), F.lit("}"))
+        return F.concat(around, F.to_json(rendered(value, of), TIMES_AS_JSON), F.lit("}"))
     if not fields_of(of):
         return F.lit("{}")
     known = _known_names(of, writers.fields)
@@ -187,111 +181,12 @@ def _for_target(value: Column, node: Node, target: T.DataType | None) -> Column:
     """A field of a message in the form that converts to the contract's type as the same value in Parquet does."""
     if inner(node)["type"] == "float" and isinstance(target, T.DoubleType):
         return value.cast("double")
-    if _is_bytes(node) and isinstance(target, T.StringType):
+    if is_bytes(node) and isinstance(target, T.StringType):
         return F.when(_is_text(value), value.cast("string"))
-    if _is_bytes(node) and target is not None and not isinstance(target, T.BinaryType):
+    if is_bytes(node) and target is not None and not isinstance(target, T.BinaryType):
         return F.concat(F.lit("bytes "), F.base64(value))  # base64 could be mistaken for a number
-    return _rendered(value, node)
-
-
-def _is_bytes(node: Node) -> bool:
-    of = inner(node)
-    return of["type"] in ("bytes", "fixed") and "logicalType" not in of and LOGICAL not in of
+    return rendered(value, node)
 
 
 def _is_text(value: Column) -> Column:
     return F.is_valid_utf8(value.cast("string"))
-
-
-def _rendered(value: Column, node: Node) -> Column:
-    """A value with what Spark does not render as wanted in JSON replaced."""
-    of = inner(node)
-    if not _is_changed(of):
-        return value
-    if LOGICAL in of:
-        return _of_logical(value, of[LOGICAL])
-    match of["type"]:
-        case "union":
-            return _variant(value, of)
-        case "array":
-            return F.transform(value, lambda item: _rendered(item, of["items"]))
-        case "map":
-            return F.transform_values(value, lambda _, item: _rendered(item, of["values"]))
-    members = [_rendered(value.getField(name), kind).alias(name) for name, kind in fields_of(of)]
-    return F.when(value.isNotNull(), F.struct(*members))
-
-
-def _is_changed(node: Node) -> bool:
-    of = inner(node)
-    if of["type"] == "union":
-        return not _is_wider(of)
-    inside = [kind for _, kind in fields_of(of)] + [of[name] for name in ("items", "values") if name in of]
-    return LOGICAL in of or any(map(_is_changed, inside))
-
-
-def _is_wider(union: Node) -> bool:
-    """True if Spark reads a union as the wider one of its two types of numbers."""
-    return {one["type"] for one in branches_of(union)} in ({"int", "long"}, {"float", "double"})
-
-
-def _variant(value: Column, union: Node) -> Column:
-    """The value of a union of several types; in Spark it is a struct with a member for each type."""
-    found = []
-    for number, branch in enumerate(branches_of(union)):
-        member = _rendered(value.getField(f"member{number}"), branch)
-        nested = branch["type"] in ("record", "array", "map")
-        found.append(F.to_variant_object(member) if nested else _scalar(member, branch).cast("variant"))
-    return F.coalesce(*found)
-
-
-def _scalar(value: Column, node: Node) -> Column:
-    of_text = LOGICAL not in node and ("logicalType" in node or node["type"] in ("bytes", "fixed"))
-    return value if node.get("logicalType") == "decimal" or not of_text else _plain_text(value, node)
-
-
-def _plain_text(value: Column, node: Node) -> Column:
-    """The text of a value that is no record, array, map or union, as JSON would have it without quotes."""
-    if str(node.get("logicalType", "")).endswith(("-millis", "-micros")):
-        local = node["logicalType"].startswith("local")
-        return F.date_format(value, TIMES_IN_JSON["timestampNTZFormat" if local else "timestampFormat"])
-    return F.base64(value) if _is_bytes(node) else value.cast("string")
-
-
-def _of_logical(value: Column, logical: str) -> Column:
-    if logical == "uuid":
-        return F.regexp_replace(F.lower(F.hex(value)), *_UUID)
-    if logical.endswith("-nanos"):
-        zone = None if logical.startswith("local") else "UTC"
-        return with_times(value, pa.timestamp("ns", zone), iso=True)
-    millis = logical == "time-millis"
-    at = F.timestamp_millis(value.cast("bigint")) if millis else F.timestamp_micros(value)
-    inside = (value >= 0) & (value < F.lit(_MILLIS_OF_DAY * (1 if millis else 1000)))
-    return F.when(inside, F.date_format(at, "HH:mm:ss.SSSSSS")).otherwise(value.cast("string"))
-
-
-def _holds_text(node: Node) -> bool:
-    of = inner(node)
-    inside: list[Any] = [kind for _, kind in fields_of(of)] + [of[name] for name in ("items",) if name in of]
-    inside += branches_of(of) if of["type"] == "union" else []
-    return of["type"] in ("string", "map") or any(map(_holds_text, inside))
-
-
-def _has_wrong_text(value: Column, node: Node) -> Column:
-    """True if a string in a value is not UTF-8, which JSON would silently replace."""
-    of = inner(node)
-    match of["type"]:
-        case "string":
-            wrong = ~F.is_valid_utf8(value)
-        case "array":
-            wrong = F.exists(value, lambda item: _has_wrong_text(item, of["items"]))
-        case "map":
-            wrong = F.exists(F.map_keys(value), lambda key: ~F.is_valid_utf8(key))
-            if _holds_text(of["values"]):
-                wrong |= F.exists(F.map_values(value), lambda item: _has_wrong_text(item, of["values"]))
-        case "union":
-            kinds = [(f"member{n}", kind) for n, kind in enumerate(branches_of(of)) if _holds_text(kind)]
-            wrong = any_of(_has_wrong_text(value.getField(name), kind) for name, kind in kinds)
-        case _:
-            members = (_has_wrong_text(value.getField(name), kind) for name, kind in fields_of(of) if _holds_text(kind))
-            wrong = any_of(members)
-    return F.coalesce(wrong, F.lit(False))

@@ -6,6 +6,7 @@ from confluent_kafka import KafkaError
 
 from incload_assets.platform.errors import IncrementalLoadError, SourceUnavailable, SourceUnreadable
 from incload_assets.platform.failures import Fault, first_match
+from incload_assets.sources.files.errors import avro_missing
 
 _ACCOUNT = {
     KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.UNSUPPORTED_SASL_MECHANISM,
@@ -51,14 +52,6 @@ _IN_SPARK = (
         rule="Spark reads from Kafka with jars of its own, fetched where they are asked for",
         remedy="set INCLOAD_KAFKA=true where Spark is started, and start it again (incload stop); Maven, which "
         "has to be there, fetches the jars; give a Spark server of your own spark-sql-kafka-0-10 with all it needs",
-    ),
-    Fault(
-        r"AVRO_NOT_LOADED|\bAVRO_\w*NOT_LOADED|from_avro[^\n]*(not found|UNRESOLVED_ROUTINE)",
-        SourceUnreadable,
-        "{table}: this Spark has no reader of Avro",
-        rule="Spark reads Avro with a jar of its own, fetched where it is asked for",
-        remedy="set INCLOAD_AVRO=true where Spark is started, and start it again (incload stop); Maven, which has to "
-        "be there, fetches the jar; give a Spark server of your own spark-avro",
     ),
     Fault(
         r"OffsetOutOfRange|data may have been lost|failOnDataLoss|KAFKA_DATA_LOSS|Cannot fetch offset",
@@ -145,4 +138,4 @@ def _name(code: int) -> str:
 
 def kafka_error(table_name: str, text: str, source: str = "its source") -> IncrementalLoadError | None:
     """The error for a text of Spark about Kafka; None if the text is about something else."""
-    return first_match(_IN_SPARK, text, table=table_name, source=source)
+    return avro_missing(table_name, text) or first_match(_IN_SPARK, text, table=table_name, source=source)

@@ -22,8 +22,8 @@ from incload_assets.declaration.window import Window
 from incload_assets.platform.errors import DeclarationError, SourceUnreadable
 from incload_assets.platform.kafka import NAME, KafkaCluster
 from incload_assets.platform.schema_registry import SchemaRegistry
+from incload_assets.sources.files.avro_schema import Node
 from incload_assets.sources.kafka.avro import NO_FRAME, Writers, json_of_avro
-from incload_assets.sources.kafka.avro_schema import Node
 from incload_assets.sources.kafka.errors import kafka_error
 from incload_assets.sources.kafka.framed import Framed, refuse_framed
 from incload_assets.sources.kafka.messages import ABOUT, KEY, TOMBSTONE, json_messages, read_messages

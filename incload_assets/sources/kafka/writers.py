@@ -8,8 +8,8 @@ from pyspark.sql import functions as F
 
 from incload_assets.platform.errors import DeclarationError, SourceUnreadable
 from incload_assets.platform.schema_registry import SchemaRegistry
+from incload_assets.sources.files.avro_schema import Node, WrongSchema, adapted, inner, is_events
 from incload_assets.sources.kafka.avro import is_readable, schema_id
-from incload_assets.sources.kafka.avro_schema import Node, WrongSchema, adapted, inner, is_events
 
 _MOST_SCHEMAS = 200
 """Largest number of schemas in the messages that are read together; each is part of Spark's plan."""

@@ -22,8 +22,8 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.load.replay import replay_window
 from incload_assets.platform import schema_registry
 from incload_assets.platform.errors import ContractViolation, DeclarationError, SourceUnavailable, SourceUnreadable
+from incload_assets.sources.files.avro_schema import WrongSchema, adapted
 from incload_assets.sources.kafka.avro import UNDECODED, Writers, json_of_avro
-from incload_assets.sources.kafka.avro_schema import WrongSchema, adapted
 from incload_assets.sources.kafka.errors import kafka_error
 from incload_assets.sources.kafka.kafka import Kafka as KafkaSource
 from tests.servers.kafka import KafkaServer
@@ -108,7 +108,7 @@ def anything(draw: random.Random) -> dict[str, Any]:
     """A random value of EVERYTHING."""
 
     def instant() -> datetime:
-        return _FIRST + timedelta(microseconds=draw.randrange(9998 * 366 * 86_400 * 10**6))
+        return _FIRST + timedelta(microseconds=draw.randrange(9998 * 365 * 86_400 * 10**6))
 
     def double() -> float:
         return draw.choice([0.1, -0.0, 1e300, 5e-324, math.inf, -math.inf, draw.uniform(-1e9, 1e9), 2.0**53])
@@ -143,22 +143,11 @@ def shown(value: Any) -> Any:
             return value.isoformat(**({"timespec": "microseconds"} if isinstance(value, time) else {}))
         case bytes():
             return base64.b64encode(value).decode()
-        case float():
-            if math.isinf(value):
-                return "Infinity" if value > 0 else "-Infinity"
-            return Decimal(repr(value))
         case list():
             return [*map(shown, value)]
         case dict():
             return {name: shown(one) for name, one in value.items()}
     return value
-
-
-def in_variants(value: Any) -> Any:
-    """An instant inside a union, where Spark writes it with a space and an offset."""
-    if not isinstance(value, dict):
-        return shown(value)
-    return value["ratio"], value["at"].replace(tzinfo=None)
 
 
 def test_every_value_is_what_the_writer_wrote(spark: SparkSession) -> None:
@@ -176,9 +165,13 @@ def test_every_value_is_what_the_writer_wrote(spark: SparkSession) -> None:
             assert datetime.fromisoformat(either["at"]) == value["either"]["at"]
         else:
             assert either == value["either"]
+        json_value["double"], json_value["amount"] = float(json_value["double"]), Decimal(json_value["amount"])
+        json_value["list"] = [None if one is None else float(one) for one in json_value["list"]]
+        if nested := json_value["nested"]:
+            nested["ratio"] = float(nested["ratio"])
         expected = {name: shown(one) for name, one in value.items() if name not in ("nanos", "either")}
         for name, one in expected.items():
-            assert json_value[name] == one or (isinstance(one, Decimal) and Decimal(json_value[name]) == one), name
+            assert json_value[name] == one, name
 
 
 def test_numbers_that_spark_would_change_are_exact_or_refused(spark: SparkSession) -> None:
@@ -363,7 +356,8 @@ def test_an_unknown_id_a_schema_of_another_kind_and_a_registry_out_of_reach_fail
 ) -> None:
     number = registry.register(topic, ITEM)
     good = encoded(ITEM, {"id": "a", "value": "1", "seq": 1}, number)
-    of_json = registry.register(f"{topic}-json", '{"type": "object"}', kind="JSON")
+    json_schema = '{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}'
+    of_json = registry.register(f"{topic}-json", json_schema, kind="JSON")
     loop = registry.register(f"{topic}-loop", record(("id", "string"), ("next", ["null", "Order"])))
     kafka.send(topic, [(0, None, good, ms(1)), (0, None, b"\x00\x7f\xff\xff\xff\x00", ms(1)),
                        (0, None, b"\x00" + of_json.to_bytes(4, "big") + b"{}", ms(2)),

@@ -58,6 +58,32 @@ def adapted(text: str, references: Sequence[str] = (), *, logical: bool = True) 
         raise WrongSchema("its types are nested too deeply") from None
 
 
+def for_files(text: str) -> str:
+    """A schema in JSON with its own names, adapted as by :func:`adapted`: Spark compares names in files."""
+
+    def widened(schema: Any) -> Any:
+        if isinstance(schema, list):
+            return [widened(one) for one in schema]
+        if not isinstance(schema, dict):
+            return schema
+        made = {name: value if name in ("default", "doc") else widened(value) for name, value in schema.items()}
+        if schema.get("logicalType") in _OURS:
+            del made["logicalType"]
+        return {**made, **exact_decimal(schema)} if schema.get("logicalType") == "decimal" else made
+
+    return json.dumps(widened(json.loads(text)))
+
+
+def exact_decimal(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The logical type of a decimal with the largest precision; one without sense for an invalid decimal."""
+    kind, precision, scale = schema.get("type"), schema.get("precision"), schema.get("scale", 0)
+    most = _DIGITS if kind == "bytes" else min(_digits_of(schema.get("size", 0)), _DIGITS)
+    fine = isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= min(precision, most)
+    if kind not in ("bytes", "fixed") or not fine or (kind == "fixed" and precision > _digits_of(schema["size"])):
+        return {"logicalType": "bytes"}
+    return {"logicalType": "decimal", "precision": most, "scale": scale}
+
+
 def is_events(node: Node) -> bool:
     """True if a type is the envelope of Debezium's events, which has its connector's types in ``connect.name``."""
     names = {name for name, _ in fields_of(node)}
@@ -199,15 +225,8 @@ class _Reading:
             return {"logicalType": name}
         if _OURS.get(name) == kind or (name == "uuid" and kind == "fixed" and schema.get("size") == 16):
             return {LOGICAL: name}
-        if name != "decimal" or kind not in ("bytes", "fixed"):
-            return {}
-        precision, scale = schema.get("precision"), schema.get("scale", 0)
-        most = _DIGITS if kind == "bytes" else _digits_of(schema["size"])
-        if not isinstance(precision, int) or not isinstance(scale, int) or not 0 <= scale <= min(precision, _DIGITS):
-            return {}
-        if kind == "fixed" and precision > most:
-            return {}
-        return {"logicalType": name, "precision": min(most, _DIGITS), "scale": scale}
+        made = exact_decimal(schema) if name == "decimal" else {}
+        return made if made.get("logicalType") == name else {}
 
 
 def _digits_of(size: int) -> int:
