@@ -10,7 +10,7 @@ from incload_assets.platform.errors import SourceUnreadable
 from incload_assets.platform.wording import several
 from incload_assets.protection.protect import is_kept_protected, protected_records
 from incload_assets.sources.files.csv import UNPARSED
-from incload_assets.sources.kafka.avro import UNREAD
+from incload_assets.sources.kafka.framed import UNREAD
 
 
 def fields_of_payloads(table: Table) -> list[str]:

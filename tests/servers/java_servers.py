@@ -10,6 +10,8 @@ from incload_assets.platform.spark.java import java_home
 
 CONNECT = (*JARS, "org.apache.kafka:connect-runtime:4.3.1", "org.apache.kafka:connect-json:4.3.1")
 """Broker and Connect in one folder."""
+AVRO = ("io.apicurio:apicurio-registry-utils-converter:2.6.13.Final",)
+"""Kafka Connect's converter to Avro behind Apicurio's registry."""
 DEBEZIUM = ("io.debezium:debezium-connector-postgres:3.6.3.Final",)
 
 

@@ -62,7 +62,8 @@ def as_avro(rows: Sequence[Row]) -> bytes:
     members = [{"name": name, "type": ["null", _AVRO[kind]]} for name, kind in TYPES.items()]
     schema = fastavro.parse_schema({"type": "record", "name": "Row", "fields": members})
     file = BytesIO()
-    fastavro.writer(file, schema, [dict(zip(TYPES, map(_in_utc, _values(row)), strict=True)) for row in rows])
+    records = [dict(zip(TYPES, map(_in_utc, _values(row)), strict=True)) for row in rows]
+    fastavro.writer(file, schema, records, sync_marker=bytes(16))  # by default random
     return file.getvalue()
 
 

@@ -26,15 +26,10 @@ from incload_assets.sources.files.avro_schema import (
 )
 from incload_assets.sources.files.avro_values import has_wrong_text, holds_text, is_bytes, plain_text, rendered, variant
 from incload_assets.sources.files.records import TIMES_AS_JSON
-from incload_assets.sources.kafka.framed import BYTES, is_framed
+from incload_assets.sources.kafka.framed import BYTES, NO_FRAME, UNREAD, is_framed
 
 UNDECODED = "__undecoded"
 """Column with the reason why the value of a message is not read; NULL if it is."""
-UNREAD = "not read as Avro: "
-"""Prefix of these reasons; the payloads of such messages are their bytes."""
-NO_FRAME = f"{UNREAD}no frame of a schema registry, a zero byte and the id of a schema, before the message"
-"""The reason of a message that begins with another byte."""
-
 _END = secrets.token_bytes(16)
 """Bytes appended to each message: a value that ends where the message ends is followed by them."""
 _OPTIONS = {"mode": "PERMISSIVE", "datetimeRebaseMode": "CORRECTED"}

@@ -23,8 +23,12 @@ OF_JSON = 'framed for a schema registry: a zero byte and the id of a schema befo
 """The reason of a message that has JSON after its frame, which the declaration does not expect."""
 BINARY_KEY = "the key of the message begins with a zero byte, and no JSON object follows the frame of a schema registry"
 UNREAD_KEY = "the key of the message begins with a zero byte, and is no value of a schema in the schema registry"
-FRAMED = (BINARY, OF_JSON)
-"""The reasons of framed messages that are refused; they have nothing of the message."""
+UNREAD = "not read as Avro: "
+"""Prefix of the reasons of Avro messages that are not read; their payloads are their bytes."""
+NO_FRAME = f"{UNREAD}no frame of a schema registry, a zero byte and the id of a schema, before the message"
+"""The reason of a message without a frame, where each has one."""
+FRAMED = (BINARY, OF_JSON, NO_FRAME)
+"""The reasons of messages that are refused for their frames; they have nothing of the message."""
 
 _UNREAD = "messages are JSON unless another format is declared, and Protobuf is not read"
 _DECLARE = 'declare Kafka(..., framed="json")'
@@ -61,15 +65,22 @@ def refuse_framed(
     """Refuses a window if most messages were rejected as :data:`FRAMED`; ``first``: place and offset of the first."""
     if reason not in FRAMED:
         return
-    partition = first[0].rpartition("/")[2]
+    place = f"the first at offset {first[1]} of partition {first[0].rpartition('/')[2]}"
+    if reason == NO_FRAME:
+        raise SourceUnreadable(
+            f"{table_name} {window.key}: {messages} messages of {topic} have no frame of a schema registry, {place}",
+            rule="with a registry each message begins with a zero byte and the id of its schema",
+            remedy="drop format and registry if the messages are JSON; give schema= in place of registry= if they are "
+            "Avro alone",
+        )
     follows, rule, remedy = (
         ("JSON", "messages are JSON, and frames are taken off only where that is declared", _DECLARE)
         if reason == OF_JSON
         else ("no JSON", _UNREAD, _DECLARE_AVRO)
     )
     raise SourceUnreadable(
-        f"{table_name} {window.key}: {messages} messages of {topic} are framed for a schema registry, the first at "
-        f"offset {first[1]} of partition {partition}: a zero byte and the id of a schema, and then {follows}",
+        f"{table_name} {window.key}: {messages} messages of {topic} are framed for a schema registry, {place}: a zero "
+        f"byte and the id of a schema, and then {follows}",
         rule=rule,
         remedy=remedy,
     )

@@ -23,7 +23,7 @@ from incload_assets.platform.errors import DeclarationError, SourceUnreadable
 from incload_assets.platform.kafka import NAME, KafkaCluster
 from incload_assets.platform.schema_registry import SchemaRegistry
 from incload_assets.sources.files.avro_schema import Node
-from incload_assets.sources.kafka.avro import NO_FRAME, Writers, json_of_avro
+from incload_assets.sources.kafka.avro import Writers, json_of_avro
 from incload_assets.sources.kafka.errors import kafka_error
 from incload_assets.sources.kafka.framed import Framed, refuse_framed
 from incload_assets.sources.kafka.messages import ABOUT, KEY, TOMBSTONE, json_messages, read_messages
@@ -156,14 +156,6 @@ class Kafka(Source):
     def check_rejected(self, table_name: str, window: Window, reason: str, rows: int, first: tuple[str, int]) -> None:
         """Refuses a window of messages with or without frames, unlike declared; see :meth:`Source.check_rejected`."""
         refuse_framed(table_name, window, self._place, reason, rows, first)
-        if reason == NO_FRAME:
-            raise SourceUnreadable(
-                f"{table_name} {window.key}: {rows} messages of {self._place} have no frame of a schema registry, the "
-                f"first at offset {first[1]} of partition {first[0].rpartition('/')[2]}",
-                rule="with a registry each message begins with a zero byte and the id of its schema",
-                remedy="drop format and registry if the messages are JSON; give schema= in place of registry= if they "
-                "are Avro alone",
-            )
 
     def detect(self, request: DetectRequest) -> dict[str, Position]:
         """The offsets of each window; see :meth:`Source.detect`."""
