@@ -77,9 +77,11 @@ def for_files(text: str) -> str:
 def exact_decimal(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The logical type of a decimal with the largest precision; one without sense for an invalid decimal."""
     kind, precision, scale = schema.get("type"), schema.get("precision"), schema.get("scale", 0)
-    most = _DIGITS if kind == "bytes" else min(_digits_of(schema.get("size", 0)), _DIGITS)
-    fine = isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= min(precision, most)
-    if kind not in ("bytes", "fixed") or not fine or (kind == "fixed" and precision > _digits_of(schema["size"])):
+    if kind not in ("bytes", "fixed") or not isinstance(precision, int) or not isinstance(scale, int):
+        return {"logicalType": "bytes"}
+    held = _DIGITS if kind == "bytes" else _digits_of(schema["size"])
+    most = min(held, _DIGITS)
+    if not 0 <= scale <= min(precision, most) or (kind == "fixed" and precision > held):
         return {"logicalType": "bytes"}
     return {"logicalType": "decimal", "precision": most, "scale": scale}
 
