@@ -56,17 +56,7 @@ def read_avro(
         groups.setdefault(text, []).append(path)
     records = []
     for text, found in groups.items():
-        name = template.name_of(found[0])
-        try:
-            node = adapted(text)
-            if node["type"] != "record":
-                raise WrongSchema("it is no record")
-        except WrongSchema as error:
-            raise SourceUnreadable(
-                f"{table_name}: the schema of the file {name} cannot be read: {error}",
-                rule="Spark reads Avro with schemas that end, and whose names are told apart without their case",
-                remedy="write the file with another schema",
-            ) from None
+        node = record_of(table_name, template.name_of(found[0]), text)
         for path in found:
             columns.check(f"the file {template.name_of(path)}", dict(fields_of(node)))
         try:
@@ -74,6 +64,21 @@ def read_avro(
         except AnalysisException as error:
             raise avro_missing(table_name, str(error)) or file_error(table_name, str(error)) or error from None
     return records
+
+
+def record_of(table_name: str, key: str, text: str) -> Node:
+    """The adapted type of the records of a file with that schema."""
+    try:
+        node = adapted(text)
+        if node["type"] != "record":
+            raise WrongSchema("it is no record")
+    except WrongSchema as error:
+        raise SourceUnreadable(
+            f"{table_name}: the schema of the file {key} cannot be read: {error}",
+            rule="Spark reads Avro with schemas that end, and whose names are told apart without their case",
+            remedy="write the file with another schema",
+        ) from None
+    return node
 
 
 def schema_of(table_name: str, template: Template, path: str) -> str:
