@@ -105,6 +105,8 @@ def branches_of(node: Node) -> list[Node]:
 def inner(node: Node) -> Node:
     """The type of a value that may be NULL; a union of several types is itself."""
     branches = branches_of(node)
+    if not branches:
+        return {"type": "null"}
     return inner(branches[0]) if len(branches) == 1 and node["type"] == "union" else node
 
 

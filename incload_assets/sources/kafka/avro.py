@@ -59,7 +59,7 @@ def schema_id(name: str) -> Column:
 
 def is_readable(node: Node) -> bool:
     """True if the values of a type are records, or maps, which are JSON objects."""
-    return all(one["type"] in ("record", "map") for one in branches_of(node))
+    return {one["type"] for one in branches_of(node)} in ({"record"}, {"map"}, {"record", "map"})
 
 
 def json_of_avro(messages: DataFrame, writers: Writers) -> DataFrame:
@@ -75,23 +75,18 @@ def json_of_avro(messages: DataFrame, writers: Writers) -> DataFrame:
         "*",
         *(_decoded(part, of, node).alias(_column(part, of)) for part, schemas in both for of, node in schemas.items()),
     )
-    texts, faults = F.lit(None).cast("string"), F.lit(None).cast("string")
-    for of, node in writers.values.items():
-        this = _is_of("value", of)
-        texts = F.when(this, _json(_column("value", of), node, writers)).otherwise(texts)
-        faults = F.when(this, _fault(of, node, writers)).otherwise(faults)
-    keys = F.col("key")
-    for of, node in writers.keys.items():
-        text = F.when(_is_whole(_column("key", of)), _json(_column("key", of), node, None)).cast("binary")
-        keys = F.when(_is_of("key", of), F.coalesce(text, "key")).otherwise(keys)
+    texts, keys = F.when(F.lit(False), None), F.when(F.lit(False), None)
+    faults = F.when(F.col("value").isNull(), None)
     if framed:
-        faults = (
-            F.when(~is_framed("value"), NO_FRAME)
-            .when(F.col("__value_id").isNull(), f"{UNREAD}shorter than the frame of a schema registry")
-            .otherwise(faults)
-        )
-    fault = F.when(F.col("value").isNotNull(), faults)
-    read = staged.withColumns({UNDECODED: fault, "__json": texts, "key": keys})
+        too_short = f"{UNREAD}shorter than the frame of a schema registry"
+        faults = faults.when(~is_framed("value"), NO_FRAME).when(F.col("__value_id").isNull(), too_short)
+    for of, node in writers.values.items():  # each is one flat expression, as expressions may nest only so deeply
+        texts = texts.when(_is_of("value", of), _json(_column("value", of), node, writers))
+        faults = faults.when(_is_of("value", of), _fault(of, node, writers))
+    for of, node in writers.keys.items():
+        keys = keys.when(_is_of("key", of) & _is_whole(_column("key", of)), _json(_column("key", of), node, None))
+    key = F.coalesce(keys.cast("string").cast("binary"), "key")
+    read = staged.withColumns({UNDECODED: faults.cast("string"), "__json": texts.cast("string"), "key": key})
     kept = F.when(F.col(UNDECODED).isNotNull(), F.base64("value")).otherwise(F.coalesce("__json", F.lit("null")))
     value = F.when(F.col("value").isNotNull(), kept.cast("binary"))
     return read.withColumn("value", value).select(*messages.columns, UNDECODED)

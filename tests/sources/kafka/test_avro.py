@@ -205,6 +205,18 @@ def test_bytes_and_floats_become_what_the_contract_says(spark: SparkSession) -> 
     assert wrong == "not read as Avro: b: bytes, not UTF-8" and payload
 
 
+def test_a_window_may_have_many_schemas_and_fields_that_are_always_null(spark: SparkSession) -> None:
+    schemas = {number: record(("id", "int"), (f"of_{number}", ["null"]), ("no", "null")) for number in range(120)}
+    bodies = [b"\x00" + number.to_bytes(4, "big") + encoded(schema, {"id": number, f"of_{number}": None, "no": None})
+              for number, schema in schemas.items()]  # fmt: skip
+    frame = spark.createDataFrame([(None, bytearray(body)) for body in bodies], "key binary, value binary")
+    writers = Writers({n: adapted(json.dumps(schema)) for n, schema in schemas.items()}, {}, {}, ())
+    found = [
+        json.loads(text) for (text,) in json_of_avro(frame, writers).select(F.col("value").cast("string")).collect()
+    ]
+    assert found == [{"id": number, f"of_{number}": None, "no": None} for number in schemas]
+
+
 def test_text_that_is_not_utf8_is_found_wherever_it_is(spark: SparkSession) -> None:
     inside = record(("x", "string"), name="Inside")
     schemas = [
