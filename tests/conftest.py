@@ -5,6 +5,7 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -16,6 +17,7 @@ from tests.servers.connect import connect
 from tests.servers.kafka import kafka
 from tests.servers.mariadb import mariadb
 from tests.servers.postgres import postgres
+from tests.servers.registry import registry
 from tests.servers.s3 import refusing_s3_server, s3_server
 from tests.servers.spark_kafka import settings_for_kafka
 from tests.support import sampling as drawing
@@ -37,6 +39,7 @@ __all__ = [
     "mariadb",
     "postgres",
     "refusing_s3_server",
+    "registry",
     "s3_server",
     "spark",
     "spark_settings",
@@ -91,7 +94,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def _own(home: Path) -> Settings:
     # The server ends itself, should the test run be killed before it can.
-    return Settings(home=home, spark="local", spark_idle_minutes=5, s3=True, mysql=True, **settings_for_kafka())
+    jars: dict[str, Any] = {"s3": True, "mysql": True, "avro": True, **settings_for_kafka()}
+    return Settings(home=home, spark="local", spark_idle_minutes=5, **jars)
 
 
 @pytest.fixture(scope="session")

@@ -223,6 +223,8 @@ def assert_setting(name: str, value: str) -> None:
     """A setting that there is, with a value that it takes."""
     if re.fullmatch(r"INCLOAD_KEY_(CRM|ERASURE)(_FILE)?", name):
         return
+    if re.fullmatch(r"INCLOAD_REGISTRY_MAIN_(URL|USER|PASSWORD|TOKEN|CA)", name):
+        return
     if named := re.fullmatch(r"INCLOAD_(DATABASE|KAFKA)_(?:WEB)?SHOP_([A-Z]+)(_FILE)?", name):
         assert named[2] in {"DATABASE": ("URL", "USER", "PASSWORD"), "KAFKA": ("SERVERS", "OPTIONS")}[named[1]], name
         assert not named[3] or named[2] in ("PASSWORD", "OPTIONS"), name

@@ -23,7 +23,7 @@ OF_THE_READER = {"measure_tables_schedule", "notify"}
 """Made by an example of a page, or by settings."""
 ENVIRONMENT = re.compile(
     r"INCLOAD_(DATABASE_\w+?_(URL|USER|PASSWORD|PASSWORD_FILE|TIMEOUT)|KAFKA_\w+?_(SERVERS|(SPARK_)?OPTIONS(_FILE)?)|"
-    r"KEY_\w+?(_FILE)?|TEST_(PART|NIGHT|EXAMPLES)|SHOP_OPENED)"
+    r"REGISTRY_\w+?_(URL|USER|(PASSWORD|TOKEN)(_FILE)?|CA)|KEY_\w+?(_FILE)?|TEST_(PART|NIGHT|EXAMPLES)|SHOP_OPENED)"
 )
 """Variables that are no fields of the settings; a page writes ``<NAME>`` for a name."""
 CLAIM = re.compile(

@@ -26,8 +26,10 @@ from incload_assets.platform.object_store import is_s3
 from incload_assets.platform.settings import current_settings
 from incload_assets.platform.sql import col
 from incload_assets.platform.wording import several, some
+from incload_assets.sources.files.avro import record_of, schema_of
+from incload_assets.sources.files.avro_schema import fields_of
 from incload_assets.sources.files.columns import FileColumns
-from incload_assets.sources.files.compressed import format_of
+from incload_assets.sources.files.compressed import PACKED, format_of
 from incload_assets.sources.files.csv_shape import CsvOptions, Encoding, head_of, shapes_of
 from incload_assets.sources.files.files import Files
 from incload_assets.sources.files.names import UNFINISHED
@@ -216,13 +218,17 @@ def _columns(lines: Sequence[str], delimiter: str) -> int:
 
 
 def _fields(spark: SparkSession, found: _Found, files: dict[str, list[File]]) -> list[Field]:
-    """The columns of CSV files by their headers, of Parquet files by the schema of the newest."""
+    """The columns of CSV files by their headers, of typed files by the schema of the newest."""
     paths = [found.template.path_of(file.key) for some_files in files.values() for file in some_files]
     if format_of(paths[-1]) == "csv":
         options = CsvOptions(found.source.delimiter, found.source.encoding)
         shapes = shapes_of(found.table, found.template, paths, options, FileColumns(found.table, []))
         header = dict.fromkeys(name for shape in reversed(shapes.values()) for name in shape.header)
         return [Field(name, T.StringType()) for name in header]
+    if format_of(paths[-1]) == "avro":
+        newest = schema_of(found.table, found.template, paths[-1])
+        record = record_of(found.table, found.template.name_of(paths[-1]), newest)
+        return [Field(name, T.StringType()) for name, _ in fields_of(record)]  # typed when they are read
     schema = reader_of(spark, [paths[-1]]).parquet(spark_path(paths[-1])).schema
     return [Field(member.name, member.dataType) for member in schema.fields]
 
@@ -230,9 +236,9 @@ def _fields(spark: SparkSession, found: _Found, files: dict[str, list[File]]) ->
 def _sample(
     spark: SparkSession, found: _Found, files: dict[str, list[File]], fields: Sequence[Field]
 ) -> tuple[Sequence[Field], DataFrame]:
-    """The rows as a load reads them, and the fields, for Parquet files with the types that a load finds."""
+    """The rows as a load reads them, and the fields, for typed files with the types that a load finds."""
     rows = found.rows(spark, files, [field.name for field in fields])
-    if format_of(found.names.files[-1]) == "parquet":
+    if format_of(found.names.files[-1]) in PACKED:
         raw = cast(T.StructType, rows.schema["_raw"].dataType)
         fields = [Field(field.name, raw[field.name].dataType) for field in fields]
     values = [col(field.name, "_raw").alias(field.name) for field in fields]
@@ -253,7 +259,7 @@ def _nothing(table: str, place: str) -> SourceUnreadable:
     exists = is_s3(place) or Path(place).exists()
     return SourceUnreadable(
         f"{table}: {place} " + ("has no file that a load could read" if exists else "does not exist"),
-        rule="files are .json, .jsonl, .ndjson, .csv or .parquet, all but .parquet also with .gz or .zst; names that "
+        rule="files are .json, .jsonl, .ndjson, .csv, .parquet or .avro; text also with .gz or .zst; names that "
         "begin with _ or . are hidden",
         remedy="name a file, or a folder with files, of these formats",
     )

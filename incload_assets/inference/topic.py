@@ -55,8 +55,9 @@ def origin_of_topic(spark: SparkSession, table: str, cluster_name: str, topic: s
     if not fields:
         raise SourceUnreadable(
             f"{table}: the messages of {look.place} are no JSON objects",
-            rule="messages are JSON objects; messages of Avro or Protobuf are refused",
-            remedy='write them as JSON; behind the frame of a schema registry declare Kafka(…, framed="json")',
+            rule="a declaration is inferred from messages that are JSON objects",
+            remedy='write them as JSON, or declare Kafka(…, framed="json") if that is behind the frame of a schema '
+            'registry; for Avro declare Kafka(…, format="avro", registry=…)',
         )
     oldest = min(found.time for found in look.first_since(_BEGINNING).values())
     start = datetime.fromtimestamp(oldest / 1000, UTC)

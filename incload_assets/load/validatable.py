@@ -10,6 +10,7 @@ from incload_assets.platform.errors import SourceUnreadable
 from incload_assets.platform.wording import several
 from incload_assets.protection.protect import is_kept_protected, protected_records
 from incload_assets.sources.files.csv import UNPARSED
+from incload_assets.sources.kafka.framed import UNREAD
 
 
 def fields_of_payloads(table: Table) -> list[str]:
@@ -22,7 +23,8 @@ def can_be_validated(table: Table) -> Column:
     if table.contract.protections:
         return is_kept_protected()
     first = F.element_at("_reasons", 1)
-    return keeps_payload() & ~F.coalesce((F.size("_reasons") == 1) & first.rlike(UNPARSED), F.lit(False))
+    unparsed = first.rlike(UNPARSED) | first.startswith(UNREAD)
+    return keeps_payload() & ~F.coalesce((F.size("_reasons") == 1) & unparsed, F.lit(False))
 
 
 def records_of_payloads(kept: DataFrame, table: Table) -> DataFrame:

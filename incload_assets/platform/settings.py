@@ -49,6 +49,7 @@ class Settings(BaseSettings):
     s3: bool = False
     kafka: bool | None = None
     mysql: bool = False
+    avro: bool = False
     warm_runs: bool = True
     price_per_hour: float = Field(0.0, ge=0, allow_inf_nan=False)
     monitoring: Path | None = None

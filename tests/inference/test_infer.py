@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -123,6 +124,24 @@ def test_parquet_with_nested_types(spark: SparkSession, tmp_path: Path, monkeypa
     assert '"precision": 12, "scale": 2' in line_of(text, "total: T.DecimalType")
     assert "personal by its member 'email' (email)" in text
     assert loaded.rows("order_id", "total") == {("001", Decimal("4.50")), ("002", Decimal("9.75"))}
+
+
+def test_avro_with_the_types_of_its_schema(spark: SparkSession, tmp_path: Path) -> None:
+    instant = {"type": "long", "logicalType": "timestamp-micros"}
+    fields = {"order_id": "string", "quantity": "int", "updated_at": instant, "clock": "long"}
+    members = [{"name": name, "type": kind} for name, kind in fields.items()]
+    schema = fastavro.parse_schema({"type": "record", "name": "Order", "fields": members})
+    (tmp_path / "orders").mkdir()
+    for day in (5, 6):
+        at = datetime(2026, 1, day, 9, tzinfo=UTC)
+        rows = [{"order_id": f"00{day}", "quantity": day, "updated_at": at, "clock": 2**40}]
+        with (tmp_path / "orders" / f"2026-01-0{day}.avro").open("wb") as file:
+            fastavro.writer(file, schema, rows)
+    text, loaded = declared(spark, tmp_path, "orders", "orders")
+    assert loaded.load("2026-01-05").evidence.bins["quarantined"] == 0
+    assert f'Files("{tmp_path}/orders/{{window:%Y-%m-%d}}.avro")' in text
+    assert "updated_at: T.TimestampType" in text
+    assert loaded.rows("order_id", "quantity") == {("005", 5)}
 
 
 def test_the_names_of_files_on_s3(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:

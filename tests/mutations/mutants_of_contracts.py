@@ -213,7 +213,7 @@ MUTANTS_OF_CONTRACTS = [
            'is_used & F.col("__key_is_framed")', "F.lit(False)",
            (f"{FRAMED}a_key_that_only_begins_as_a_frame_is_no_key_without_its_beginning",)),
     Mutant("framed: the option is part of the code version", EXPLAIN, "sources.kafka.kafka:Kafka.__repr__",
-           'if self.framed else []', "if False else []",
+           '"framed": None, ', "",
            (f"{FRAMED}the_option_is_checked_and_only_tables_that_have_it_are_validated_again",)),
     Mutant("evolution: another type is a difference", CONVERGENCE, "contract.adaptation:_of_columns",
            "elif old.simpleString() != new.simpleString():", "elif False:", (OTHER_TYPE,)),

@@ -1,13 +1,14 @@
 """For what each source promises, the lines that keep it; see :mod:`tests.mutations.mutants`."""
 
-from tests.mutations.mutant import BINS, CONVERGENCE, INSTANTS, Mutant
+from tests.mutations.mutant import BINS, CONVERGENCE, EXPLAIN, INSTANTS, Mutant
 
-BY_TIME, BY_ID, KAFKA, DEBEZIUM, SEVERAL, TABLES = (
+BY_TIME, BY_ID, KAFKA, AVRO, DEBEZIUM, SEVERAL, TABLES = (
     f"tests/sources/{name}.py::"
     for name in (
         "database/test_query_by_time",
         "database/test_query_by_id",
         "kafka/test_kafka",
+        "kafka/test_avro",
         "debezium/test_debezium",
         "test_several",
         "upstream/test_tables",
@@ -43,6 +44,18 @@ MUTANTS_OF_SOURCES = [
            "sources.database.query_by_id:QueryById.detect",
            "by_session=(column.cache or 1) > 1", "by_session=False",
            (f"{BY_ID}test_with_a_cache_in_the_sequence_sessions_are_waited_for",)),
+    Mutant("avro: a value ends where its message ends", BINS, "sources.kafka.avro:_is_whole",
+           'F.col(column)["end"] == F.lit(_END)', 'F.col(column)["end"].isNotNull()',
+           (f"{AVRO}test_broken_messages_keep_their_bytes_and_a_replay_leaves_them",)),
+    Mutant("avro: text that is not UTF-8 is no text", BINS, "sources.files.avro_values:has_wrong_text",
+           "wrong = ~F.is_valid_utf8(value)", "wrong = F.lit(False)",
+           (f"{AVRO}test_text_that_is_not_utf8_is_found_wherever_it_is",)),
+    Mutant("avro: decimals keep their digits", CONVERGENCE, "sources.files.avro_schema:exact_decimal",
+           '"precision": most,', '"precision": min(precision, most),',
+           (f"{AVRO}test_numbers_that_spark_would_change_are_exact_or_refused",)),
+    Mutant("avro: an id is asked for once", EXPLAIN, "platform.schema_registry:SchemaRegistry.schema",
+           "if known is None:", "if True:",
+           ("tests/platform/test_schema_registry.py::test_each_id_is_asked_for_once_and_what_it_refers_to_comes_along",)),
     Mutant("kafka: a topic made again is refused", CONVERGENCE, "sources.kafka.windows:check_identity",
            "if look.identity == expected:", "if True:",
            (f"{KAFKA}TestWindows::test_a_topic_made_again_is_refused",)),

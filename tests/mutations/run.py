@@ -36,7 +36,7 @@ def main() -> int:
     arguments = parser.parse_args()
     mutants = [m for m in MUTANTS if not arguments.words or any(word in m.name for word in arguments.words)]
     with TemporaryDirectory(prefix="mutations-") as folder:
-        settings = Settings(home=Path(folder), spark="local", spark_memory="6g")
+        settings = Settings(home=Path(folder), spark="local", spark_memory="6g", avro=True)
         remote = os.environ.get("INCLOAD_TEST_REMOTE") or connect_server.find_or_start(settings)
         try:
             tests = sorted({test for mutant in mutants for test in mutant.tests})

@@ -12,12 +12,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 import requests
 
 from incload_assets.platform.local_servers.files import free_port
-from tests.servers.java_servers import CONNECT, CONNECTORS, fetched, java
+from tests.servers.java_servers import AVRO, CONNECT, CONNECTORS, fetched, java
 from tests.servers.kafka import KafkaServer, run_folder
 from tests.servers.mariadb import MariadbServer
 from tests.servers.postgres import PostgresServer
@@ -36,6 +37,8 @@ plugin.discovery=service_load
 listeners=http://127.0.0.1:{port}
 topic.creation.enable=true
 """
+
+_CONVERTER = "org.apache.kafka.connect.storage.Converter"
 
 
 @dataclass(frozen=True)
@@ -132,7 +135,7 @@ class ConnectServer:
         """
         status: Mapping[str, Any] = {}
         for _ in range(300):
-            status = self._ask("GET", f"/connectors/{connector}/status", missing={})
+            status = self.status(connector)
             states = [part["state"] for part in (status.get("connector"), *status.get("tasks", [])) if part]
             if len(states) > 1 and set(states) == {"RUNNING"}:
                 return
@@ -140,6 +143,11 @@ class ConnectServer:
                 break
             time.sleep(0.1)
         raise RuntimeError(f"the connector {connector} does not run: {json.dumps(status)[:3000]}")
+
+    def status(self, connector: str) -> dict[str, Any]:
+        """What Kafka Connect says of a connector and its tasks; nothing of one that it does not know yet."""
+        found: dict[str, Any] = self._ask("GET", f"/connectors/{connector}/status", missing={})
+        return found
 
     def offsets(self, connector: str) -> list[dict[str, Any]]:
         """How far a connector has come, as last written down."""
@@ -243,6 +251,11 @@ def _prepare(kafka: KafkaServer, folder: Path) -> tuple[list[str | Path], str]:
     plugins.mkdir()
     for coordinates in CONNECTORS:
         (plugins / coordinates.split(":")[1]).symlink_to(fetched([coordinates])[0].parent)
+    (plugins / "avro").mkdir()
+    for jar in fetched(AVRO):
+        (plugins / "avro" / jar.name).symlink_to(jar)
+    with ZipFile(plugins / "avro" / "services.jar", "w") as services:  # the converter's own jar lacks it
+        services.writestr(f"META-INF/services/{_CONVERTER}", "io.apicurio.registry.utils.converter.AvroConverter\n")
     port = free_port()
     configuration = _CONFIGURATION.format(kafka=kafka.servers, folder=folder, plugins=plugins, port=port)
     (folder / "connect.properties").write_text(configuration)

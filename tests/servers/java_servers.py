@@ -15,6 +15,8 @@ CONNECTORS = (
     "io.debezium:debezium-connector-mariadb:3.5.0.Final",
 )
 """Debezium's, each a plugin of its own: Maven has no version that all of them have."""
+AVRO = ("io.apicurio:apicurio-registry-utils-converter:2.6.13.Final",)
+"""Kafka Connect's converter to Avro behind Apicurio's registry."""
 
 
 def fetched(wanted: Sequence[str], without: Sequence[str] = ()) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Files: JSON lines, CSV and Parquet in a local folder, JSON lines on S3."""
+"""Files: JSON lines, CSV, Parquet and Avro in a local folder, JSON lines on S3."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 from urllib.parse import urlsplit
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -19,6 +20,12 @@ from tests.sources.case import TYPES, Case, Content, Place, Row
 _PARQUET: Mapping[type, pa.DataType] = {
     str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(), date: pa.date32(),
     Decimal: pa.decimal128(38, 18), datetime: pa.timestamp("us", "UTC"),
+}  # fmt: skip
+
+_AVRO: Mapping[type, object] = {
+    str: "string", int: "long", float: "double", bool: "boolean", date: {"type": "int", "logicalType": "date"},
+    Decimal: {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 18},
+    datetime: {"type": "long", "logicalType": "timestamp-micros"},
 }  # fmt: skip
 
 
@@ -47,6 +54,16 @@ def as_parquet(rows: Sequence[Row]) -> bytes:
     schema = pa.schema([(name, _PARQUET[kind]) for name, kind in TYPES.items()])
     file = BytesIO()
     pq.write_table(pa.Table.from_pylist([{k: _in_utc(v) for k, v in row.items()} for row in rows], schema), file)
+    return file.getvalue()
+
+
+def as_avro(rows: Sequence[Row]) -> bytes:
+    """Rows as an Avro file, whose fields may all be null."""
+    members = [{"name": name, "type": ["null", _AVRO[kind]]} for name, kind in TYPES.items()]
+    schema = fastavro.parse_schema({"type": "record", "name": "Row", "fields": members})
+    file = BytesIO()
+    records = [dict(zip(TYPES, map(_in_utc, _values(row)), strict=True)) for row in rows]
+    fastavro.writer(file, schema, records, sync_marker=bytes(16))  # by default random
     return file.getvalue()
 
 
@@ -115,6 +132,12 @@ class CsvFiles(FilesCase):
 
 class ParquetFiles(FilesCase):
     name, extension, written = "parquet files", "parquet", staticmethod(as_parquet)
+    can_fail = False  # files with JSON show it
+    daily = False  # the formats have tests of their own
+
+
+class AvroFiles(FilesCase):
+    name, extension, written = "avro files", "avro", staticmethod(as_avro)
     can_fail = False  # files with JSON show it
     daily = False  # the formats have tests of their own
 

@@ -13,6 +13,7 @@ from incload_assets.platform.databases import Database
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.kafka import KafkaCluster
 from incload_assets.platform.object_store import S3Endpoint, is_s3
+from incload_assets.platform.schema_registry import SchemaRegistry
 from incload_assets.platform.settings import Settings
 from incload_assets.sources.database.source import DatabaseSource
 from incload_assets.sources.debezium.debezium import Debezium
@@ -41,12 +42,13 @@ class Connection:
 
 
 def connections(table: Table, settings: Settings) -> list[Connection]:
-    """The connections of a table's loads: to the object store, databases, Kafka and Spark."""
+    """The connections of a table's loads: to the object store, databases, Kafka, schema registries and Spark."""
     parts = list(_parts(table.source))
     found = [
         *_object_store(parts, settings),
         *(_database(name) for name in sorted({name for part in parts for name in _databases(part)})),
         *(_kafka(name) for name in sorted({part.cluster for part in parts if isinstance(part, Kafka)})),
+        *(_registry(name) for name in sorted({p.registry for p in parts if isinstance(p, Kafka) and p.registry})),
     ]
     if settings.spark_mode == "remote":
         address = urlsplit(settings.spark)
@@ -128,6 +130,14 @@ def _kafka(name: str) -> Connection:
         return protocol in ENCRYPTED_PROTOCOLS or all(map(_is_here, hosts)), f"security.protocol is {protocol}"
 
     return _asked(f"Kafka {name}", found)
+
+
+def _registry(name: str) -> Connection:
+    def found() -> tuple[bool, str]:
+        address = urlsplit(SchemaRegistry.named(name).url)
+        return address.scheme == "https" or _is_here(address.hostname), "its address begins with http://"
+
+    return _asked(f"schema registry {name}", found)
 
 
 class _ProvidedError(Exception):

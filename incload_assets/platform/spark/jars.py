@@ -33,6 +33,7 @@ S3 = (
 )
 
 KAFKA = ("org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",)
+AVRO = ("org.apache.spark:spark-avro_2.13:4.2.0",)
 
 # Unwanted dependencies of the above: the SDK in one piece (650 MB), libraries that Spark has under another name
 # (hadoop-client-*, jcl-over-slf4j), an optional TLS library, and annotations.
@@ -52,8 +53,9 @@ def spark_home() -> Path:
 
 def coordinates(settings: Settings) -> tuple[str, ...]:
     """The Maven coordinates that these settings need: Delta and PostgreSQL always, others only if configured."""
-    mysql = MYSQL if settings.mysql or databases.configured(databases.MYSQL) else ()
-    return DELTA + POSTGRESQL + (S3 if settings.uses_s3 else ()) + (KAFKA if settings.kafka else ()) + mysql
+    mysql = settings.mysql or databases.configured(databases.MYSQL)
+    optional = {S3: settings.uses_s3, KAFKA: settings.kafka, AVRO: settings.avro, MYSQL: mysql}
+    return DELTA + POSTGRESQL + tuple(jar for jars, asked in optional.items() if asked for jar in jars)
 
 
 def coordinates_of_samples(settings: Settings) -> tuple[str, ...]:

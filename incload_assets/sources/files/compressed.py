@@ -106,11 +106,13 @@ def _ends_with_a_frame(file: IO[bytes], size: int) -> bool:
     return at == size
 
 
-Format = Literal["json", "csv", "parquet"]
+Format = Literal["json", "csv", "parquet", "avro"]
+PACKED: frozenset[Format | None] = frozenset({"parquet", "avro"})
+"""Formats of typed values, which are compressed inside their files."""
 
 
 _EXTENSIONS: dict[str, Format] = {
-    "json": "json", "jsonl": "json", "ndjson": "json", "csv": "csv", "parquet": "parquet",
+    "json": "json", "jsonl": "json", "ndjson": "json", "csv": "csv", "parquet": "parquet", "avro": "avro",
 }  # fmt: skip
 
 
@@ -130,4 +132,4 @@ def format_of(name: str) -> Format | None:
     compression = compression_of(name)
     extension = lower.removesuffix(f".{compression}").rpartition(".")[2]
     found = _EXTENSIONS.get(extension) if "." in lower else None
-    return None if found == "parquet" and compression else found
+    return None if found in PACKED and compression else found

@@ -33,6 +33,20 @@ _FAULTS = (
     ),
 )
 
+_AVRO = Fault(
+    r"AVRO\w*NOT_LOADED|data source: avro|DATA_SOURCE_NOT_FOUND[^\n]*avro|from_avro[^\n]*UNRESOLVED_ROUTINE",
+    SourceUnreadable,
+    "{table}: this Spark has no reader of Avro",
+    rule="Spark reads Avro with a jar of its own, fetched where it is asked for",
+    remedy="set INCLOAD_AVRO=true where Spark is started, and start it again (incload stop); Maven, which has to "
+    "be there, fetches the jar; give a Spark server of your own spark-avro",
+)
+
+
+def avro_missing(table_name: str, text: str) -> IncrementalLoadError | None:
+    """The error for a text of a Spark that has no reader of Avro; None for any other text."""
+    return first_match([_AVRO], text, table=table_name)
+
 
 def file_error(table_name: str, text: str) -> IncrementalLoadError | None:
     """The error for a text of Spark's exception about a file, such as a truncated one; None for any other text."""

@@ -17,7 +17,7 @@ from incload_assets.platform.errors import DeclarationError, SchemaMismatch, Sou
 from incload_assets.platform.object_store import is_s3
 from incload_assets.platform.settings import current_settings
 from incload_assets.sources.files.assignment import by_window
-from incload_assets.sources.files.compressed import Format, extensions_of, format_of
+from incload_assets.sources.files.compressed import PACKED, Format, extensions_of, format_of
 from incload_assets.sources.files.csv import csv_payloads
 from incload_assets.sources.files.csv_shape import REPLACEMENT, CsvOptions, Encoding
 from incload_assets.sources.files.folder_watch import FolderWatch
@@ -30,19 +30,23 @@ from incload_assets.sources.files.reading import read
 from incload_assets.sources.files.template import Template
 
 Deleted = Literal["keep", "retract"]
-_PARQUET = (
-    "the payload of a Parquet record does not keep the types of its values, so it cannot be parsed to the same row"
+_TYPED = (
+    "the payload of a Parquet or Avro record does not keep the types of its values, so it cannot be parsed to the same "
+    "row"
 )
 
 
 @dataclass(frozen=True)
 class Files(Source):
-    """JSON lines, CSV or Parquet files, found by a path template; see :mod:`incload_assets.sources.files.template`.
+    """JSON lines, CSV, Parquet or Avro files, found by a path template.
+
+    See :mod:`incload_assets.sources.files.template`.
 
     - A window's position is the set of its files and their contents; rewriting a file changes the position.
     - A path without time fields is a flat folder: a file belongs to the window in which it was first seen; see
       :mod:`incload_assets.sources.files.assignment`.
-    - A CSV or Parquet file is refused if it has none of the contract's columns, or lacks a column that every row needs.
+    - A CSV, Parquet or Avro file is refused if it has none of the contract's columns, or lacks a column that every row
+      needs.
     - Hidden files, files with a temporary name, and folders are ignored. An empty file is a file without rows.
     - A file that the path leaves out by its name alone is reported by ``incload status`` and the check
       ``source_files``.
@@ -50,7 +54,7 @@ class Files(Source):
 
     Args:
         path: The template, for example ``{landing}/orders/{window:%Y-%m-%d}/*.json``.
-        format: ``json`` (JSON lines), ``csv`` (with a header) or ``parquet``; None: by each file's extension.
+        format: ``json`` (JSON lines), ``csv`` (with a header), ``parquet`` or ``avro``; None: by each file's extension.
         absent: Whether a window without files waits for them (``wait``) or is an empty window (``empty``).
         deleted: Meaning of a deleted file: ``keep`` its rows and report it, or ``retract`` its rows.
         delimiter: Character between the fields of a CSV record.
@@ -106,7 +110,7 @@ class Files(Source):
         return self._with(asked=tuple(fields))
 
     def requiring(self, required: Callable[[], Collection[str]]) -> "Files":
-        """These files; each CSV and Parquet file must have the required columns. See :meth:`Source.requiring`."""
+        """These files; each CSV, Parquet and Avro file must have the required columns. See :meth:`Source.requiring`."""
         return self._with(required=required)
 
     def _with(self, **attributes: object) -> "Files":
@@ -126,15 +130,15 @@ class Files(Source):
         if self.format is None and not last.endswith(("*", "?")) and format_of(last) is None:
             raise DeclarationError(
                 f"{table_name}: source: path {self.path!r} ends in an unknown extension and format is not given",
-                rule="extensions are .json, .jsonl, .ndjson, .csv and .parquet, all but .parquet also with .gz or .zst",
-                remedy="give format='json', 'csv' or 'parquet'",
+                rule="extensions are .json, .jsonl, .ndjson, .csv, .parquet and .avro; text also with .gz or .zst",
+                remedy="give format='json', 'csv', 'parquet' or 'avro'",
             )
         kind = self.format or format_of(last)
         for name, usual in (("delimiter", ","), ("encoding", "utf-8")):
             if kind not in (None, "csv") and (value := getattr(self, name)) != usual:
                 raise DeclarationError(
                     f"{table_name}: source: {name} is {value!r}, and the files are {kind}",
-                    rule="it is for CSV files only; JSON is UTF-8, and Parquet is binary",
+                    rule="it is for CSV files only; JSON is UTF-8, and Parquet and Avro are binary",
                     remedy=f"drop {name}, or give format='csv'",
                 )
 
@@ -225,9 +229,8 @@ class Files(Source):
         return rows.join(place, rows["_source.file"] == place["file"], "left").drop("file")
 
     def unreadable_payloads(self, fields: Sequence[str]) -> str:
-        """See :meth:`Source.unreadable_payloads`: payloads of Parquet files do not show the types of their values."""
-        parquet = "parquet" in (self.format, None if self.format else format_of(self.path))
-        return _PARQUET if parquet else ""
+        """See :meth:`Source.unreadable_payloads`: payloads of typed files do not show the types of their values."""
+        return _TYPED if (self.format or format_of(self.path)) in PACKED else ""
 
     @property
     def is_text(self) -> bool:
@@ -237,10 +240,10 @@ class Files(Source):
     def read_payloads(self, kept: DataFrame, fields: Sequence[str]) -> DataFrame:
         """The records of kept payloads, read by the extension of their file; see :meth:`Source.read_payloads`."""
         of = F.lit(self.format) if self.format else _format(F.col("_source.file"))
-        if self.format is None and not kept.filter(of.isNull() | (of == "parquet")).isEmpty():
+        if self.format is None and not kept.filter(of.isNull() | of.isin(*PACKED)).isEmpty():
             raise SourceUnreadable(
-                f"{self}: rejected rows of Parquet files cannot be validated again",
-                rule=_PARQUET,
+                f"{self}: rejected rows of Parquet and Avro files cannot be validated again",
+                rule=_TYPED,
                 remedy="deliver the files again, and load their windows",
             )
         json = json_records(kept.filter(of == "json").withColumn("value", F.col("_payload")), fields, "_window")

@@ -12,8 +12,9 @@ from incload_assets.platform.errors import SourceChanged, SourceUnreadable
 from incload_assets.platform.object_store import is_s3
 from incload_assets.platform.sql import union_of
 from incload_assets.platform.wording import some
+from incload_assets.sources.files.avro import read_avro
 from incload_assets.sources.files.columns import FileColumns
-from incload_assets.sources.files.compressed import Format, check_frames, compression_of, format_of
+from incload_assets.sources.files.compressed import PACKED, Format, check_frames, compression_of, format_of
 from incload_assets.sources.files.csv import read_csv
 from incload_assets.sources.files.csv_shape import CsvOptions
 from incload_assets.sources.files.hashes import local_hashes
@@ -60,7 +61,7 @@ def read(
             raise SourceUnreadable(
                 f"{table_name}: the file {file.key} has no known extension",
                 rule="without format=..., each file's extension determines its format",
-                remedy="give the source format='json', 'csv' or 'parquet', or narrow its path",
+                remedy="give the source format='json', 'csv', 'parquet' or 'avro', or narrow its path",
             )
         if file.size:
             _check_name(table_name, file.key, kind)
@@ -73,6 +74,7 @@ def read(
     columns = FileColumns(table_name, [field for field in fields if field in targets] or fields, required)
     groups += read_csv(spark, table_name, template, by_format.get("csv", []), fields, csv, columns)
     groups += read_parquet(spark, table_name, template, by_format.get("parquet", []), fields, columns)
+    groups += read_avro(spark, table_name, template, by_format.get("avro", []), fields, columns, size)
     if not groups:
         members = ", ".join(f"`{field.replace('`', '``')}`: string" for field in fields)
         return spark.createDataFrame([], _EMPTY.format(members=members))
@@ -116,7 +118,7 @@ def _check_name(table_name: str, key: str, kind: Format) -> None:
             rule="Spark treats files as hidden if their names begin with '.' or '_', or end in '._COPYING_'",
             remedy="rename the file",
         )
-    if kind != "parquet" and (compression := compression_of(name)) and not name.endswith(f".{compression}"):
+    if kind not in PACKED and (compression := compression_of(name)) and not name.endswith(f".{compression}"):
         raise SourceUnreadable(
             f"{table_name}: Spark does not decompress the file {key}",
             rule=f"the ending for a compression must be in lower case, .{compression}",

@@ -6,6 +6,7 @@ from confluent_kafka import KafkaError
 
 from incload_assets.platform.errors import IncrementalLoadError, SourceUnavailable, SourceUnreadable
 from incload_assets.platform.failures import Fault, first_match
+from incload_assets.sources.files.errors import avro_missing
 
 _ACCOUNT = {
     KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.UNSUPPORTED_SASL_MECHANISM,
@@ -137,4 +138,4 @@ def _name(code: int) -> str:
 
 def kafka_error(table_name: str, text: str, source: str = "its source") -> IncrementalLoadError | None:
     """The error for a text of Spark about Kafka; None if the text is about something else."""
-    return first_match(_IN_SPARK, text, table=table_name, source=source)
+    return avro_missing(table_name, text) or first_match(_IN_SPARK, text, table=table_name, source=source)

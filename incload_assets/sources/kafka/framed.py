@@ -1,7 +1,7 @@
 """Messages framed for a schema registry: a zero byte and the id of a schema in four bytes, then the message itself.
 
-See *Wire format* in Confluent's documentation of its Schema Registry. What follows is Avro, Protobuf or JSON. Avro and
-Protobuf can be read only with their schema, which is not fetched. JSON can be read without it.
+See *Wire format* in Confluent's documentation of its Schema Registry. What follows is Avro, Protobuf or JSON. Avro is
+read with its schema, see :mod:`.avro`; Protobuf is not read. JSON can be read without its schema.
 """
 
 from typing import Literal
@@ -17,19 +17,24 @@ Framed = Literal["json"]
 
 BYTES = 5
 """Length of a frame."""
-BINARY = "not JSON: begins with a zero byte, like Avro and Protobuf of a schema registry; have the producer write JSON"
+BINARY = 'not JSON: begins with a zero byte, as Avro and Protobuf of a schema registry; for Avro declare format="avro"'
 """The reason of a message that has no JSON after its frame, or nothing at all."""
 OF_JSON = 'framed for a schema registry: a zero byte and the id of a schema before the JSON; declare framed="json"'
 """The reason of a message that has JSON after its frame, which the declaration does not expect."""
 BINARY_KEY = "the key of the message begins with a zero byte, and no JSON object follows the frame of a schema registry"
-FRAMED = (BINARY, OF_JSON)
-"""The reasons of framed messages that are refused; they have nothing of the message."""
+UNREAD_KEY = "the key of the message begins with a zero byte, and is no value of a schema in the schema registry"
+UNREAD = "not read as Avro: "
+"""Prefix of the reasons of Avro messages that are not read; their payloads are their bytes."""
+NO_FRAME = f"{UNREAD}no frame of a schema registry, a zero byte and the id of a schema, before the message"
+"""The reason of a message without a frame, where each has one."""
+FRAMED = (BINARY, OF_JSON, NO_FRAME)
+"""The reasons of messages that are refused for their frames; they have nothing of the message."""
 
-_UNREAD = "messages are JSON: Avro and Protobuf cannot be read without their schemas, which are not fetched"
+_UNREAD = "messages are JSON unless another format is declared, and Protobuf is not read"
 _DECLARE = 'declare Kafka(..., framed="json")'
-_WRITE_JSON = (
-    "have the producer write JSON, plain or with the frame (KafkaJsonSchemaSerializer, or JsonSchemaConverter in Kafka "
-    'Connect) and framed="json" here; or have the topic copied to one of JSON'
+_DECLARE_AVRO = (
+    'if they are Avro, declare Kafka(..., format="avro", registry="NAME") and set INCLOAD_REGISTRY_<NAME>_URL; if they '
+    "are Protobuf, have the producer write Avro or JSON"
 )
 
 
@@ -60,15 +65,22 @@ def refuse_framed(
     """Refuses a window if most messages were rejected as :data:`FRAMED`; ``first``: place and offset of the first."""
     if reason not in FRAMED:
         return
-    partition = first[0].rpartition("/")[2]
+    place = f"the first at offset {first[1]} of partition {first[0].rpartition('/')[2]}"
+    if reason == NO_FRAME:
+        raise SourceUnreadable(
+            f"{table_name} {window.key}: {messages} messages of {topic} have no frame of a schema registry, {place}",
+            rule="with a registry each message begins with a zero byte and the id of its schema",
+            remedy="drop format and registry if the messages are JSON; give schema= in place of registry= if they are "
+            "Avro alone",
+        )
     follows, rule, remedy = (
         ("JSON", "messages are JSON, and frames are taken off only where that is declared", _DECLARE)
         if reason == OF_JSON
-        else ("no JSON", _UNREAD, _WRITE_JSON)
+        else ("no JSON", _UNREAD, _DECLARE_AVRO)
     )
     raise SourceUnreadable(
-        f"{table_name} {window.key}: {messages} messages of {topic} are framed for a schema registry, the first at "
-        f"offset {first[1]} of partition {partition}: a zero byte and the id of a schema, and then {follows}",
+        f"{table_name} {window.key}: {messages} messages of {topic} are framed for a schema registry, {place}: a zero "
+        f"byte and the id of a schema, and then {follows}",
         rule=rule,
         remedy=remedy,
     )

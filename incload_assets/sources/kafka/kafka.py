@@ -1,16 +1,18 @@
-"""The source of JSON messages in a Kafka topic."""
+"""The source of JSON and Avro messages in a Kafka topic."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from incload_assets.contract.contract import Contract
 from incload_assets.declaration import window as windows_of
 from incload_assets.declaration.declared import Declared
 from incload_assets.declaration.field_types import check_types
@@ -19,18 +21,25 @@ from incload_assets.declaration.source import Absent, DetectRequest, Position, R
 from incload_assets.declaration.window import Window
 from incload_assets.platform.errors import DeclarationError, SourceUnreadable
 from incload_assets.platform.kafka import NAME, KafkaCluster
+from incload_assets.platform.schema_registry import SchemaRegistry
+from incload_assets.sources.files.avro_schema import Node
+from incload_assets.sources.kafka.avro import Writers, json_of_avro
 from incload_assets.sources.kafka.errors import kafka_error
 from incload_assets.sources.kafka.framed import Framed, refuse_framed
-from incload_assets.sources.kafka.messages import ABOUT, KEY, json_messages, read_messages
+from incload_assets.sources.kafka.messages import ABOUT, KEY, TOMBSTONE, json_messages, read_messages
 from incload_assets.sources.kafka.topic import TopicMetadata
 from incload_assets.sources.kafka.windows import Chooser, check_identity, chunks_of, identity_of, positions, ranges_of
+from incload_assets.sources.kafka.writers import check_declared, declared_schema, schemas_of
 
+Format = Literal["json", "avro"]
 _NOT_IN_PAYLOADS = {KEY, "kafka_timestamp", "kafka_headers"}
 
 
 @dataclass(frozen=True)
 class Kafka(Source):
-    """JSON messages of a topic, ``{…}`` or ``{"schema": …, "payload": {…}}``, in windows of consecutive offsets.
+    """JSON or Avro messages of a topic, in windows of consecutive offsets.
+
+    JSON is ``{…}`` or ``{"schema": …, "payload": {…}}``.
 
     - In each topic partition a window begins where the window before it ends. Window bounds are stored at the first
       detection after the end of a window, and never move; see :mod:`incload_assets.sources.kafka.windows`. A window
@@ -43,6 +52,9 @@ class Kafka(Source):
       ``kafka_offset``, ``kafka_headers`` (a JSON array of objects with ``key`` and ``value``) and ``kafka_tombstone``.
     - A tombstone (no value) has the fields of its key; it is skipped unless the table names ``kafka_tombstone``, as in
       ``delete_when="kafka_tombstone = 'true'"``.
+    - Avro is read by the schema with which a message was written. ``registry`` names the schema registry that has it by
+      the id in the message's frame, see :class:`incload_assets.platform.schema_registry.SchemaRegistry`. A message that
+      is no value of its schema is quarantined with its bytes as base64. Start Spark with ``INCLOAD_AVRO=true``, too.
     - Address and security come from ``INCLOAD_KAFKA_<CLUSTER>_SERVERS`` and ``…_OPTIONS``; see
       :class:`incload_assets.platform.kafka.KafkaCluster`. Start Spark with ``INCLOAD_KAFKA=true``.
 
@@ -54,6 +66,10 @@ class Kafka(Source):
         framed: ``json``: messages and keys may begin with the frame of a schema registry (a zero byte and the id of a
             schema in four bytes), which is taken off; JSON without a frame is read, too. None: framed messages are
             refused.
+        format: ``json`` or ``avro``.
+        registry: Name, in the environment, of the schema registry whose frame begins each Avro message. A key with such
+            a frame is read, too.
+        schema: The schema of all Avro messages as JSON, if they have no frames.
         per_task: Largest number of messages that one Spark task reads.
 
     Example:
@@ -73,15 +89,22 @@ class Kafka(Source):
     absent: Absent = "wait"
     per_task: Annotated[int, Field(ge=1, description="1 message or more")] = field(default=200_000, repr=False)
     framed: Framed | None = field(default=None, repr=False)
+    format: Format = field(default="json", repr=False)
+    registry: Annotated[str, Field(pattern=f"^{NAME.pattern}$", description="letters, digits and _, in lower case")] | (
+        None
+    ) = field(default=None, repr=False)
+    schema: str | None = field(default=None, repr=False)
+    contract: Contract | None = field(init=False, default=None, repr=False, compare=False)
 
     shows: ClassVar[Shows] = Shows(inserts=True, updates=True, deletes=True)
     changes_while_read: ClassVar[bool] = True
     expires_rows: ClassVar[bool] = True
 
     def __repr__(self) -> str:
-        """The declaration; without ``framed`` as it was before there was one, as it is part of the code version."""
+        """The declaration; without later options as it was before they existed, as it is part of the code version."""
         shown = [f"{one.name}={getattr(self, one.name)!r}" for one in fields(self) if one.repr]
-        shown += [f"framed={self.framed!r}"] if self.framed else []
+        later = {"framed": None, "format": "json", "registry": None, "schema": None}
+        shown += [f"{name}={value!r}" for name, usual in later.items() if (value := getattr(self, name)) != usual]
         return f"Kafka({', '.join(shown)})"
 
     def __str__(self) -> str:
@@ -107,6 +130,13 @@ class Kafka(Source):
                 rule="it is a field of the contract",
                 remedy="write key='order_id'",
             )
+        check_declared(table_name, self.format, self.registry, self.schema, self.framed)
+
+    def for_contract(self, contract: Contract) -> "Kafka":
+        """This source, which renders Avro values by the contract's types; see :meth:`Source.for_contract`."""
+        made = copy(self)
+        object.__setattr__(made, "contract", contract)
+        return made
 
     @property
     def own_fields(self) -> Mapping[str, OwnField]:
@@ -124,9 +154,8 @@ class Kafka(Source):
             )
 
     def check_rejected(self, table_name: str, window: Window, reason: str, rows: int, first: tuple[str, int]) -> None:
-        """Refuses a window of framed messages; see :meth:`Source.check_rejected`."""
-        topic = f"topic {self.topic!r} of the Kafka cluster {self.cluster!r}"
-        refuse_framed(table_name, window, topic, reason, rows, first)
+        """Refuses a window of messages with or without frames, unlike declared; see :meth:`Source.check_rejected`."""
+        refuse_framed(table_name, window, self._place, reason, rows, first)
 
     def detect(self, request: DetectRequest) -> dict[str, Position]:
         """The offsets of each window; see :meth:`Source.detect`."""
@@ -166,8 +195,10 @@ class Kafka(Source):
         inside = (F.col("offset") >= F.col("__begin")) & (F.col("offset") < F.col("__end"))
         rows = messages.join(F.broadcast(place), (F.col("partition") == F.col("__partition")) & inside)
         place_of = f"{self.cluster}/{self.topic}"
-        frame = json_messages(rows, place_of, fields, self.key, "_window", framed=self.framed)
         try:
+            if self.format == "avro":
+                rows = self._decoded(table_name, rows, fields)
+            frame = json_messages(rows, place_of, fields, self.key, "_window", framed=self.framed)
             _ = frame.schema  # Spark loads the connector here
         except PySparkException as error:
             raise kafka_error(table_name, str(error), str(self)) or error from None
@@ -179,6 +210,21 @@ class Kafka(Source):
         """Ranges of offsets; see :meth:`Source.divided`."""
         return chunks_of(position, number, known)
 
+    def _decoded(self, table_name: str, messages: DataFrame, fields: Sequence[str]) -> DataFrame:
+        """Avro messages as JSON messages; their keys only if the table uses them."""
+        values, keys = declared_schema(self.schema), dict[int | None, Node]()
+        if self.registry is not None:
+            uses_keys = self.key is not None or not {KEY, TOMBSTONE}.isdisjoint(fields)
+            registry, parts = SchemaRegistry.named(self.registry), ("value", "key") if uses_keys else ("value",)
+            values, *of_keys = schemas_of(table_name, self._place, registry, messages, parts)
+            keys |= of_keys[0] if of_keys else {}
+        targets = self.contract.types if self.contract else {}
+        return json_of_avro(messages, Writers(values, keys, targets, fields))
+
+    @property
+    def _place(self) -> str:
+        return f"topic {self.topic!r} of the Kafka cluster {self.cluster!r}"
+
     def unreadable_payloads(self, fields: Sequence[str]) -> str:
         """See :meth:`Source.unreadable_payloads`: a payload is the value of a message alone."""
         lost = sorted({*fields} & _NOT_IN_PAYLOADS | ({self.key} if self.key else set()))
@@ -186,7 +232,7 @@ class Kafka(Source):
 
     @property
     def is_text(self) -> bool:
-        """Messages are JSON."""
+        """Messages are JSON, or become JSON."""
         return True
 
     def read_payloads(self, kept: DataFrame, fields: Sequence[str]) -> DataFrame:

@@ -13,9 +13,11 @@ from incload_assets.declaration.own_fields import OwnField
 from incload_assets.declaration.source import PRESENT, SKIPPED
 from incload_assets.platform.kafka import REQUEST_SECONDS, KafkaCluster
 from incload_assets.sources.files.json import NO_FIELD, json_records
+from incload_assets.sources.kafka.avro import UNDECODED
 from incload_assets.sources.kafka.framed import (
     BINARY,
     BINARY_KEY,
+    UNREAD_KEY,
     Framed,
     begins_as_json,
     is_framed,
@@ -78,14 +80,17 @@ def json_messages(
     They have the columns of :meth:`~incload_assets.declaration.source.Source.extract`, and ``keep``. ``place``, cluster
     and topic, begins their ``_source.file``; ``fields`` may name :data:`ABOUT`. The record of a tombstone is its key;
     tombstones are skipped unless ``kafka_tombstone`` is in ``fields``. A key that is no JSON object becomes the field
-    ``key``. ``framed``: what follows the frames of a schema registry; None: messages have none.
+    ``key``. ``framed``: what follows the frames of a schema registry; None: messages have none. Messages that were
+    Avro have a column ``__undecoded``, see :func:`~.avro.json_of_avro`.
     """
+    of_avro = UNDECODED in messages.columns
     why = F.when(is_framed("value"), why_framed("value"))
     if framed is not None:
         unframed_key = F.when(_has_framed_object("key"), without_frame("key")).otherwise(F.col("key"))
         of_frame = {"__has_frame": is_framed("value"), "value": without_frame("value"), "key": unframed_key}
         messages = messages.withColumns(of_frame)
         why = F.when(F.col("__has_frame") & ~begins_as_json(F.col("value")), BINARY)
+    why = F.col(UNDECODED) if of_avro else why
     message_key, value = F.col("key").cast("string"), F.col("value").cast("string")
     names_key = F.when(~_is_object(F.col("__key")), F.make_valid_utf8("__key")) if key else F.lit(None).cast("string")
     of_key = F.when(_is_object(F.col("__key")), F.col("__key")).otherwise("{}")
@@ -126,8 +131,9 @@ def json_messages(
     # different keys could become equal when they are made valid
     is_used = F.lit(key is not None or KEY in fields)
     no_key = F.when(is_used & ~F.col("__key_is_text"), "the key of the message is not valid UTF-8")
-    if framed is not None:
-        no_key = F.coalesce(no_key, F.when(is_used & F.col("__key_is_framed"), BINARY_KEY))
+    if framed is not None or of_avro:
+        reason = UNREAD_KEY if of_avro else BINARY_KEY
+        no_key = F.coalesce(F.when(is_used & F.col("__key_is_framed"), reason), no_key)
     is_tombstone = F.col("__about").getField(TOMBSTONE) == "true"
     ignored = F.lit(TOMBSTONE not in fields)
     also = not_null(*always, F.when(F.col("__names_key").isNotNull(), F.lit(key)))

@@ -278,7 +278,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 def test_connections_are_found_inside_of_sources_and_checked_by_their_configuration(
     clean_environment: pytest.MonkeyPatch,
 ) -> None:
-    inner = Kafka("events", "orders")
+    inner = Kafka("events", "orders", format="avro", registry="main")
     slot = ReplicationSlot("shop", "debezium")
     source = Several(
         {
@@ -292,17 +292,19 @@ def test_connections_are_found_inside_of_sources_and_checked_by_their_configurat
     def told() -> dict[str, bool | None]:
         return {each.what: each.encrypted for each in connections(table, settings)}
 
-    unknown = {"database archive": None, "database shop": None, "Kafka events": None}
+    unknown = {"database archive": None, "database shop": None, "Kafka events": None, "schema registry main": None}
     assert told() == {"S3": True, **unknown, "Spark": False}
     for name, mode in {"SHOP": "?sslmode=require", "ARCHIVE": ""}.items():
         clean_environment.setenv(f"INCLOAD_DATABASE_{name}_URL", f"postgresql://db.example/shop{mode}")
         clean_environment.setenv(f"INCLOAD_DATABASE_{name}_USER", "reader")
     clean_environment.setenv("INCLOAD_KAFKA_EVENTS_SERVERS", "kafka.example:9093")
     clean_environment.setenv("AWS_ENDPOINT_URL", "http://s3.example")
-    plain = {"database archive": False, "database shop": True, "Kafka events": False}
+    clean_environment.setenv("INCLOAD_REGISTRY_MAIN_URL", "http://registry.example")
+    plain = {"database archive": False, "database shop": True, "Kafka events": False, "schema registry main": False}
     assert told() == {"S3": False, **plain, "Spark": False}
     clean_environment.setenv("INCLOAD_KAFKA_EVENTS_OPTIONS", '{"security.protocol": "sasl_ssl"}')
     clean_environment.setenv("INCLOAD_DATABASE_ARCHIVE_URL", "postgresql://127.0.0.1/shop")
+    clean_environment.setenv("INCLOAD_REGISTRY_MAIN_URL", "https://registry.example")
     clean_environment.setenv("AWS_ENDPOINT_URL", "http://localhost:9000")
     settings = Settings(lake="/srv/lake", spark="sc://spark.example:15002/;use_ssl=true;token=secret")
     assert set(told().values()) == {True}, "what stays on this machine is not sent"

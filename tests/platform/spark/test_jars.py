@@ -50,6 +50,12 @@ def test_the_driver_of_mysql_is_asked_for_only_where_such_a_database_is_configur
     assert coordinates(LOCAL.model_copy(update={"mysql": True}))[2:] == jars.MYSQL
 
 
+def test_the_jar_for_avro_is_asked_for_only_where_it_is_configured() -> None:
+    avro = "org.apache.spark:spark-avro_2.13:4.2.0"
+    with_avro = coordinates(Settings(lake="/lake", landing="/landing", avro=True))
+    assert with_avro == (*coordinates(Settings(lake="/lake", landing="/landing")), avro)
+
+
 def test_the_samples_kafka_is_asked_for_by_default_and_spark_goes_without_if_it_cannot_be_had(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -70,9 +70,9 @@ def test_a_topic_of_avro_is_refused_with_its_place_and_what_to_do(
     assert str(caught.value) == (
         f"items {day(2)}: 2 messages of topic '{topic}' of the Kafka cluster 'shop' are framed for a schema registry, "
         "the first at offset 1 of partition 1: a zero byte and the id of a schema, and then no JSON. Rule: messages "
-        "are JSON: Avro and Protobuf cannot be read without their schemas, which are not fetched. Remedy: have the "
-        "producer write JSON, plain or with the frame (KafkaJsonSchemaSerializer, or JsonSchemaConverter in Kafka "
-        'Connect) and framed="json" here; or have the topic copied to one of JSON.'
+        "are JSON unless another format is declared, and Protobuf is not read. Remedy: if they are Avro, declare "
+        'Kafka(..., format="avro", registry="NAME") and set INCLOAD_REGISTRY_<NAME>_URL; if they are Protobuf, have '
+        "the producer write Avro or JSON."
     )
     windows = [orders.table.window_of(day(number)) for number in (1, 2)]
     load = LoadContext(spark, orders.table, orders.lake)
@@ -97,7 +97,7 @@ def test_json_with_frames_is_refused_unless_that_is_declared(
     read.load(1)
     assert read.rows("id", "value", "kafka_offset") == {("a", "1", 0), ("b", None, 2)}
     assert [reason.partition(";")[0] for ([reason],) in read.log("rejected", "_reasons")] == [
-        "not JSON: begins with a zero byte, like Avro and Protobuf of a schema registry"
+        "not JSON: begins with a zero byte, as Avro and Protobuf of a schema registry"
     ]
 
 
