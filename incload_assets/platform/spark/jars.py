@@ -23,14 +23,6 @@ from incload_assets.platform.wording import some
 
 DELTA = ("io.delta:delta-spark_4.2_2.13:4.4.0",)
 POSTGRESQL = ("org.postgresql:postgresql:42.7.7",)
-_AWS_SDK = "2.35.4"
-S3 = (
-    "org.apache.hadoop:hadoop-aws:3.5.0",
-    f"software.amazon.awssdk:s3:{_AWS_SDK}",
-    f"software.amazon.awssdk:s3-transfer-manager:{_AWS_SDK}",
-    f"software.amazon.awssdk:sts:{_AWS_SDK}",
-)
-
 KAFKA = ("org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",)
 
 # Unwanted dependencies of the above: the SDK in one piece (650 MB), libraries that Spark has under another name
@@ -50,8 +42,9 @@ def spark_home() -> Path:
 
 
 def coordinates(settings: Settings) -> tuple[str, ...]:
-    """The Maven coordinates that these settings need: Delta and PostgreSQL always, S3 and Kafka only if configured."""
-    return DELTA + POSTGRESQL + (S3 if settings.uses_s3 else ()) + (KAFKA if settings.kafka else ())
+    """The Maven coordinates that these settings need: Delta and PostgreSQL always, others only if configured."""
+    stores = tuple(jar for store in settings.object_stores for jar in store.jars)
+    return DELTA + POSTGRESQL + stores + (KAFKA if settings.kafka else ())
 
 
 def coordinates_of_samples(settings: Settings) -> tuple[str, ...]:
