@@ -63,6 +63,6 @@ MUTANTS_OF_TRANSPORT = [
            "except (OSError, DeltaError) as error:", "except OSError as error:",
            (f"{POLICIES}each_action_on_the_lake_is_needed",)),
     Mutant("transport: a refused path of the lake is told", EXPLAIN, "platform.failures:_FAULTS",
-           'about="s3|aws|necessary privileges"', 'about="s3|aws"',
+           '_ABOUT_STORES + "|necessary privileges"', "_ABOUT_STORES",
            (f"{POLICIES}each_action_on_the_lake_is_needed",)),
 ]  # fmt: skip

@@ -1,6 +1,6 @@
 """Google Cloud Storage, by the environment variables that Google's own tools read.
 
-Credentials are Google's default ones: the file in ``GOOGLE_APPLICATION_CREDENTIALS``, those of ``gcloud auth
+Credentials are Google's default ones: the file in ``GOOGLE_APPLICATION_CREDENTIALS``, the login of ``gcloud auth
 application-default login``, or the service account of the machine.
 """
 
@@ -25,7 +25,7 @@ class Google(ObjectStore):
     name = "Google Cloud Storage"
     form = "gs://bucket/prefix"
     scheme = "gs"
-    jars = ("com.google.cloud.bigdataoss:gcs-connector:hadoop3-2.2.28",)
+    jars = ("org.apache.hadoop:hadoop-gcp:3.5.0",)
     variables = ("GOOGLE_", "STORAGE_EMULATOR_HOST")
     provider = "Google's application default"
     credentials = f"set {CREDENTIALS} to the file of a service account, or run as one"
@@ -123,24 +123,18 @@ class Google(ObjectStore):
         return options
 
     def spark_conf(self) -> dict[str, str]:
-        """The configuration of Google's connector for Hadoop."""
+        """The configuration of Hadoop's client, which reads both variables itself."""
         conf = {
-            "spark.hadoop.fs.gs.impl": "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem",
-            "spark.hadoop.fs.AbstractFileSystem.gs.impl": "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFS",
-            "spark.hadoop.fs.gs.http.max.retry": "2",
+            "spark.hadoop.fs.gs.impl": "org.apache.hadoop.fs.gs.GoogleHadoopFileSystem",
+            "spark.hadoop.fs.AbstractFileSystem.gs.impl": "org.apache.hadoop.fs.gs.Gs",
+            "spark.hadoop.fs.gs.auth.type": "APPLICATION_DEFAULT",
             # it creates a commit only if there is none, so that several drivers may write
             "spark.delta.logStore.gs.impl": "io.delta.storage.GCSLogStore",
             # a commit whose answer was lost is recognised as ours instead of being mistaken for another writer's
             "spark.databricks.delta.commit.idempotencyCheck.enabled": "true",
         }
-        if self.endpoint:
-            conf |= {
-                "spark.hadoop.fs.gs.storage.root.url": f"{self.endpoint.rstrip('/')}/",
-                "spark.hadoop.fs.gs.auth.service.account.enable": "false",
-                "spark.hadoop.fs.gs.auth.null.enable": "true",
-            }
-        elif file := os.environ.get(CREDENTIALS):
-            conf["spark.hadoop.fs.gs.auth.service.account.json.keyfile"] = os.path.abspath(file)
+        if project := os.environ.get("GOOGLE_CLOUD_PROJECT"):
+            conf["spark.hadoop.fs.gs.project.id"] = project
         return conf
 
 

@@ -39,7 +39,7 @@ def with_own_scheme(path: str) -> str:
 
 
 def better_address(path: str) -> str | None:
-    """What to write instead of a path that no client here understands; None if all do, or it is a folder."""
+    """The address to write instead of a path that no client understands; None if all do, or it is a folder."""
     scheme, found, _ = path.partition("://")
     if not found or scheme == "file":
         return None

@@ -4,7 +4,7 @@ A driver registers by a file ``_driver/<number>.json`` in the lake. It creates t
 name, by a conditional put, as deltalake commits, so that of two drivers one is refused. The file with the greatest
 number counts while its driver writes it again and again; a driver that could not do that for some time must end, long
 before another one may take its place. So a driver that was killed, or has lost the network, is replaced without a
-person, and one that only stood still ends when it goes on. All times are those of the store.
+person, and one that only stood still ends when it goes on. The ages of registrations are by the clock of the store.
 """
 
 import json
@@ -37,7 +37,7 @@ LAPSES_AFTER = timedelta(seconds=120)
 
 @dataclass(frozen=True)
 class Driver:
-    """What a registration says: who the driver is, and where, for people and to see whether it is gone.
+    """A Spark driver as its registration names it: who it is, and where, for people and to see whether it is gone.
 
     ``where`` names the processes that can see each other: one boot of one machine, one container.
     """

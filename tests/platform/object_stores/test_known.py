@@ -74,5 +74,5 @@ def test_spark_gets_the_jars_of_those_that_are_configured(tmp_path: Path) -> Non
 
     assert names() == []
     assert names(lake=AZURE) == ["hadoop-azure"]
-    assert names(lake="gs://lake/prod", landing=AZURE) == ["hadoop-azure", "gcs-connector"]
+    assert names(lake="gs://lake/prod", landing=AZURE) == ["hadoop-azure", "hadoop-gcp"]
     assert "hadoop-aws" in names(person_keys="s3://keys/persons")
