@@ -129,6 +129,11 @@ TESTS_OF_ROOMS = {
     "incload_assets/platform": ("platform/test_settings.py", "platform/test_failures.py"),
     "incload_assets/platform/dialects": ("platform/test_databases.py", "sources/database/test_query_by_time.py"),
     "incload_assets/platform/local_servers": ("platform/spark/test_server.py",),
+    "incload_assets/platform/object_stores": (
+        "platform/object_stores/test_azure.py",
+        "platform/object_stores/test_google.py",
+        "platform/object_stores/test_known.py",
+    ),
     "incload_assets/platform/samples": ("platform/samples/test_database.py", "platform/samples/test_topics.py"),
     "incload_assets/platform/spark": ("platform/spark/test_server.py", "platform/spark/test_resource.py"),
     "incload_assets/progress": ("progress/test_status.py", "checks/test_rollback.py"),

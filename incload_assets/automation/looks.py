@@ -15,7 +15,7 @@ from incload_assets.declaration.window import Window, now
 from incload_assets.load.faults import expect_readable, of_table
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.lake import Lake
-from incload_assets.platform.object_store import is_s3
+from incload_assets.platform.object_stores import in_object_store
 from incload_assets.progress.observed import RECENT, Observed
 from incload_assets.progress.pause import Pause
 from incload_assets.progress.progress import SourceState, WindowProgress, source_state, windows_to_look_at
@@ -173,7 +173,7 @@ def _fingerprints(windows: Sequence[Window], positions: Mapping[str, Position]) 
 def _log_times(table: Table, lake: Lake) -> Sequence[int | None]:
     """When the Delta logs of a table and its change log last got a commit, if they are on this machine."""
     uris = [lake.table_uri(table.key.path), lake.log_uri(table.key.path)]
-    return [] if is_s3(lake.root) else [_changed(f"{uri}/_delta_log") for uri in uris]
+    return [] if in_object_store(lake.root) else [_changed(f"{uri}/_delta_log") for uri in uris]
 
 
 def _changed(folder: str) -> int | None:

@@ -24,7 +24,7 @@ from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration import window as windows
 from incload_assets.declaration.table import Table
 from incload_assets.platform.lake import Lake, data_files
-from incload_assets.platform.object_store import is_s3
+from incload_assets.platform.object_stores import in_object_store
 from incload_assets.platform.sql import union_of
 
 
@@ -49,7 +49,8 @@ class ScratchLog(ChangeLog):
         for staged in self._landed.staged:
             staged.given.clear()
             staged.discard()
-        if not is_s3(self.uri) and not self._scratch.exists(self.uri):  # a log that does not exist leaves no folder
+        # a log that does not exist leaves no folder
+        if not in_object_store(self.uri) and not self._scratch.exists(self.uri):
             with suppress(OSError):
                 shutil.rmtree(Path(self.uri) / FOLDER)
                 for folder in (Path(self.uri), *Path(self.uri).parents):

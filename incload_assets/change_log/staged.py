@@ -29,7 +29,7 @@ from incload_assets.contract.adaptation import Adaptation, widened_columns
 from incload_assets.delta.tables import schema_of
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.lake import Lake
-from incload_assets.platform.object_store import is_s3
+from incload_assets.platform.object_stores import in_object_store
 from incload_assets.platform.sql import col, union_of
 from incload_assets.protection.erasures import barrier_of
 
@@ -178,7 +178,7 @@ def wider_columns(log: ChangeLog, at: DeltaTable) -> list[str]:
 
 def write_parquet(log: ChangeLog, rows: DataFrame, folder: str) -> None:
     """Writes rows into a folder within the log, with a folder for each value of their ``_window`` and ``_kind``."""
-    options = _WITHOUT_MARK if is_s3(log.uri) else _WITHOUT_MARK | _WITHOUT_CHECKSUMS
+    options = _WITHOUT_MARK if in_object_store(log.uri) else _WITHOUT_MARK | _WITHOUT_CHECKSUMS
     writer = rows.write.mode("append").options(**options).partitionBy("_window", "_kind")
     writer.parquet(log.lake.spark_uri(f"{log.uri}/{folder}"))
 

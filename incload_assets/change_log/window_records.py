@@ -18,7 +18,7 @@ from incload_assets.change_log.change import CONTROL
 from incload_assets.declaration.source import Position
 from incload_assets.platform.lake import data_files
 from incload_assets.platform.lake_rows import dataset_of
-from incload_assets.platform.object_store import is_s3
+from incload_assets.platform.object_stores import in_object_store
 from incload_assets.platform.remembered import Remembered
 from incload_assets.platform.settings import current_settings
 
@@ -218,7 +218,7 @@ def _recalled(log: DeltaTable, paths: Mapping[str, str]) -> dict[str, WindowReco
 
     Those whose file is gone from a local folder are left out, so that the loss is noticed.
     """
-    local = None if is_s3(log.table_uri) else log.table_uri.removeprefix("file://")
+    local = None if in_object_store(log.table_uri) else log.table_uri.removeprefix("file://")
     there = [key for key, path in paths.items() if local is None or os.path.exists(os.path.join(local, unquote(path)))]
     names = {_name(log, key): key for key in there}
     known = _shared().recall({name: paths[key] for name, key in names.items()})

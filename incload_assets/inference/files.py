@@ -22,7 +22,7 @@ from incload_assets.inference.origin import WINDOW, Origin, Partitions
 from incload_assets.inference.spelled import text
 from incload_assets.platform.errors import SourceUnreadable
 from incload_assets.platform.lake import Lake
-from incload_assets.platform.object_store import is_s3
+from incload_assets.platform.object_stores import in_object_store, object_store
 from incload_assets.platform.settings import current_settings
 from incload_assets.platform.sql import col
 from incload_assets.platform.wording import several, some
@@ -83,12 +83,12 @@ class _Found:
 
 
 def origin_of_files(spark: SparkSession, table: str, place: str) -> Origin:
-    """The origin for a file, a folder or ``s3://bucket/prefix``.
+    """The origin for a file, a folder or a path in an object store.
 
     Args:
         spark: The session that reads the sample.
         table: Name of the table, for messages.
-        place: An absolute path, or one on S3.
+        place: An absolute path, or one in an object store.
 
     Raises:
         SourceUnreadable: There is no file that a load could read.
@@ -141,10 +141,9 @@ def _few(files: Sequence[File]) -> list[File]:
 
 def names_of(table: str, place: str) -> Named:
     """The template of a path's files; a file stands for the files that are named like it."""
-    store, path = store_of(place), place.rstrip("/")
+    path = place.rstrip("/")
     with store_errors(table, place):
-        listed = store.find(path)
-    found = [f"s3://{name}" if is_s3(place) else name for name in listed]
+        found = _below(path)
     single = found == [path]
     if single:
         return _like(table, path)
@@ -161,11 +160,17 @@ def _like(table: str, path: str) -> Named:
         return alone
     base = alone.path[: alone.path.index("{window:")].rpartition("/")[0]
     with store_errors(table, base):
-        beside = [f"s3://{name}" if is_s3(path) else name for name in store_of(base).find(base)]
+        beside = _below(base)
     mine = [name for name in beside if _readable(name[len(base) :])]
     whole = named([path], base)
     alike = [name for name in mine if named([name], base).path == whole.path]
     return named(alike, base) if len(alike) > 1 else named([path], base)
+
+
+def _below(path: str) -> list[str]:
+    """The full paths of the files below a path, or of the file itself."""
+    found: list[str] = store_of(path).find(path)
+    return [object_store(path).full_path(name) for name in found] if in_object_store(path) else found
 
 
 def _readable(below: str) -> bool:
@@ -256,7 +261,7 @@ def _declared(source: Files) -> str:
 
 
 def _nothing(table: str, place: str) -> SourceUnreadable:
-    exists = is_s3(place) or Path(place).exists()
+    exists = in_object_store(place) or Path(place).exists()
     return SourceUnreadable(
         f"{table}: {place} " + ("has no file that a load could read" if exists else "does not exist"),
         rule="files are .json, .jsonl, .ndjson, .csv, .parquet or .avro; text also with .gz or .zst; names that "

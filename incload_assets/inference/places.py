@@ -9,12 +9,12 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from incload_assets.platform import databases, kafka
 from incload_assets.platform.dialects.dialect import Dialect
 from incload_assets.platform.errors import IncrementalLoadError
-from incload_assets.platform.object_store import is_s3
+from incload_assets.platform.object_stores import STORES, in_object_store, kind_of, with_own_scheme
 
-FORMS = (
-    "a file, a folder, s3://bucket/prefix, DATABASE.TABLE, postgresql://host/database/schema.table, "
-    "mariadb://host/database/table, CLUSTER.TOPIC or kafka://host:port/topic"
-)
+FORMS = ", ".join(
+    ["a file, a folder", *(kind.form for kind in STORES), "DATABASE.TABLE", "postgresql://host/database/schema.table",
+     "mariadb://host/database/table", "CLUSTER.TOPIC or kafka://host:port/topic"]
+)  # fmt: skip
 """The forms of a place, for the help and for errors."""
 
 
@@ -23,7 +23,7 @@ _HIDDEN = "<the password, or secret:NAME>"
 
 @dataclass(frozen=True)
 class FilesAt:
-    """A file, a folder, or a prefix on S3."""
+    """A file, a folder, or a prefix in an object store."""
 
     path: str
 
@@ -58,8 +58,8 @@ def place_of(given: str, here: Path) -> Place:
     Raises:
         IncrementalLoadError: There is no such file, and no database or cluster of that name.
     """
-    if given.startswith(("s3://", "s3a://", "s3n://")):
-        return FilesAt(re.sub("^s3[an]", "s3", given))
+    if kind_of(given) is not None:
+        return FilesAt(with_own_scheme(given))
     if dialect := databases.BY_SCHEME.get(given.partition("://")[0]):
         return _table_at(dialect, urlsplit(given), given)
     if given.startswith("kafka://"):
@@ -144,4 +144,4 @@ def _name(text: str) -> str:
 
 def _shown(given: str) -> str:
     """The text that was typed, without an account."""
-    return re.sub(r"//[^/@]*@", "//***@", given) if not is_s3(given) else given
+    return re.sub(r"//[^/@]*@", "//***@", given) if not in_object_store(given) else given

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from incload_assets.platform.errors import IncrementalLoadError, SparkUnavailable
+from incload_assets.platform.object_stores import kind_of
+from incload_assets.platform.object_stores.s3 import S3
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ _CONNECTION_LOST = (
     r"|SparkContext (was shut down|has been shutdown)|Cannot call methods on a stopped SparkContext"
     r"|Answer from Java side is empty|Py4JNetworkError|ConnectionRefusedError"
 )
+_ABOUT_STORES = "s3|aws|abfss|azure|gs://|gcs"
 _FAULTS = (
     Fault(
         r"(?i)No space left on device|Disk quota exceeded|not enough (disk )?space",
@@ -51,23 +54,24 @@ _FAULTS = (
     Fault(
         r"AccessDenied(?:Exception)?|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|NoAwsCredentialsException"
         r"|Unable to load credentials|UnknownStoreException|NoSuchBucket|Status Code: 403|Forbidden"
-        r"|lacked the necessary privileges",
+        r"|lacked the necessary privileges|AuthorizationFailure|AuthenticationFailed|AuthorizationPermissionMismatch"
+        r"|ContainerNotFound|FilesystemNotFound",
         IncrementalLoadError,
         "{doing}: the object store refuses {bucket} ({found})",
-        rule="Spark reads and writes with the credentials of the usual AWS provider chain",
+        rule="Spark and deltalake read and write with the credentials of {provider}",
         remedy="check the bucket's name, the credentials and their permissions on it",
-        about="s3|aws|necessary privileges",
+        about=_ABOUT_STORES + "|necessary privileges",
     ),
     Fault(
         r"invalid peer certificate|certificate_unknown|PKIX path [a-z ]+failed|CertificateException"
         r"|SSLPeerUnverifiedException",
         IncrementalLoadError,
         "{doing}: the TLS handshake with the object store of {bucket} fails ({found})",
-        rule="the certificate of AWS_ENDPOINT_URL is signed by an authority in AWS_CA_BUNDLE, or else by a public "
-        "one, and names the endpoint's host",
-        remedy="set AWS_CA_BUNDLE to the file with the certificate of the endpoint's authority; a Spark server "
+        rule="the certificate of {endpoint} is signed by an authority in {authorities}, or else by a public one, and "
+        "names the endpoint's host",
+        remedy="set {authorities} to the file with the certificate of the endpoint's authority; a Spark server "
         "of yours needs it in its trust store",
-        about="s3|aws",
+        about=_ABOUT_STORES,
     ),
     Fault(
         r"Unable to execute HTTP request|UnknownHostException|ConnectTimeoutException|SocketTimeoutException"
@@ -75,7 +79,7 @@ _FAULTS = (
         r"|AWSStatus5\d\dException|Service Unavailable|error sending request|client error \(Connect\)",
         SparkUnavailable,
         "{doing}: the object store of {bucket} does not answer ({found})",
-        remedy="check the network and AWS_ENDPOINT_URL; the next run starts over",
+        remedy="check the network and {endpoint}; the next run starts over",
     ),
     Fault(
         _CONNECTION_LOST,
@@ -84,13 +88,14 @@ _FAULTS = (
         remedy="run again: a local server is started again, a configured one must be up",
     ),
 )
-_S3_NAME = re.compile(r"s3a?://([^/\s'\"`\]]+)")
+_STORED = re.compile(r"(?:s3a?|abfss|gs)://([^/@\s'\"`\]]+)")
 _TOKEN = re.compile(r"(token=)[^;\s'\"]+")
 
 
 def masked(text: str) -> str:
     """``text`` without Spark Connect tokens and without the user part of URLs."""
-    return re.sub(r"//[^/@\s]+@", "//***@", _TOKEN.sub(r"\1***", text))
+    # what stands there in a path of Azure is the name of a container
+    return re.sub(r"(?<!abfss:)//[^/@\s]+@", "//***@", _TOKEN.sub(r"\1***", text))
 
 
 def is_connection_lost(error: BaseException) -> bool:
@@ -107,9 +112,15 @@ def translate(error: BaseException, doing: str = "Spark") -> BaseException:
     if isinstance(error, IncrementalLoadError):
         return error
     told = masked(_told(error))
-    name = _S3_NAME.search(told) or _S3_NAME.search(doing)
-    bucket = f"bucket {name[1]!r}" if name else "the lake"
-    return first_match(_FAULTS, told, doing=masked(doing), bucket=bucket) or error
+    name = _STORED.search(told) or _STORED.search(doing)
+    store = kind_of(name[0] if name else "s3://") or S3
+    values = {
+        "bucket": f"bucket {name[1]!r}" if name else "the lake",
+        "provider": store.provider,
+        "endpoint": store.endpoint_variable,
+        "authorities": store.authorities_variable,
+    }
+    return first_match(_FAULTS, told, doing=masked(doing), **values) or error
 
 
 @contextmanager

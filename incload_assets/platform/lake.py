@@ -13,8 +13,6 @@ from typing import ClassVar, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
-from dagster_deltalake import S3Config
-from dagster_deltalake.config import ClientConfig
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
@@ -22,7 +20,13 @@ from deltalake.transaction import AddAction
 
 from incload_assets.platform.errors import IncrementalLoadError, LakeMistaken
 from incload_assets.platform.failures import translate
-from incload_assets.platform.object_store import S3Endpoint, is_s3
+from incload_assets.platform.object_stores import (
+    DRIVER_FOLDER,
+    in_object_store,
+    kind_of,
+    object_store,
+    with_own_scheme,
+)
 from incload_assets.platform.settings import Settings
 from incload_assets.platform.unreadable import LOG_FOLDER, cut_at_a_line, unreadable, with_features, without_commits
 
@@ -57,6 +61,7 @@ OWN_FOLDERS = (
     PERSON_KEYS_FOLDER,
     FORMER_FOLDER,
     IDENTITY_FOLDER,
+    DRIVER_FOLDER,
     SHADOW_FOLDER,
 )
 """All folders of the lake that are reserved for the loader."""
@@ -74,7 +79,7 @@ _COPIES_AT_ONCE = 8
 
 @dataclass(frozen=True)
 class Lake:
-    """The Delta tables under one root: a folder, or ``s3://bucket/prefix``, without a trailing slash.
+    """The Delta tables under one root: a folder, or a path in an object store, without a trailing slash.
 
     Reading metadata of a table (existence, version, transaction versions, schema) needs no Spark: deltalake reads it in
     milliseconds. The resource of dagster-deltalake is not used, because creating it takes longer than opening a table,
@@ -122,7 +127,7 @@ class Lake:
 
     def spark_uri(self, uri: str) -> str:
         """``uri`` for Spark's file systems, which use ``s3a://`` for S3."""
-        return f"s3a://{uri.removeprefix('s3://')}" if uri.startswith("s3://") else uri
+        return object_store(uri).spark_path(uri) if in_object_store(uri) else uri
 
     def sql_name(self, uri: str) -> str:
         """The table name in SQL for ``uri``."""
@@ -161,7 +166,7 @@ class Lake:
 
     def commits(self, uri: str) -> str | None:
         """A text that changes with the Delta log of the table at ``uri``: a hash of its files; None if it has none."""
-        if _is_on_s3(uri):
+        if kind_of(uri) is not None:
             try:
                 with self.files(uri) as files:
                     infos = files.get_file_info(pafs.FileSelector("_delta_log", allow_not_found=True))
@@ -219,7 +224,9 @@ class Lake:
         """
         if (table := self.delta(f"{self.root}/{IDENTITY_FOLDER}")) is not None:
             return table.metadata().description or ""
-        return "" if any(name in OWN_FOLDERS for name in self.strangers(self.root)) else None
+        # a driver registers before anything is written
+        made = {*OWN_FOLDERS} - {DRIVER_FOLDER}
+        return "" if any(name in made for name in self.strangers(self.root)) else None
 
     def format(self) -> int:
         """The number of the stored formats in the lake; 1 for lakes that were made before there was a number."""
@@ -302,12 +309,12 @@ class Lake:
             for one in found:
                 if one.type == pafs.FileType.File:
                     files.delete_file(one.path)
-        if not is_s3(self.root):
+        if not in_object_store(self.root):
             rmtree(f"{self.root}/{folder}", ignore_errors=True)  # the empty folders
         return any(one.type == pafs.FileType.File for one in found)
 
     def copy(self, places: Mapping[str, str]) -> None:
-        """Copies files, new by old paths below the root, as links on a local disk or by the object store on S3."""
+        """Copies files, new by old paths below the root, as links on a local disk or by the object store."""
         with _translated(self.root), ThreadPoolExecutor(_COPIES_AT_ONCE, "incload-copy") as pool:
             handler = DeltaStorageHandler(self.root, _options(self.root))
             copy = handler._handler.copy_file  # its public form passes an argument under a wrong name
@@ -319,7 +326,7 @@ class Lake:
         Our Spark writes no such files (``platform/spark/conf.py``), but others do. When ``_last_checkpoint`` changes,
         the old checksum is wrong, and the next reader of the table retries for seven seconds before ignoring it.
         """
-        if not _is_on_s3(uri):
+        if kind_of(uri) is None:
             with suppress(OSError):  # there is none, or it belongs to another account
                 (Path(uri) / "_delta_log" / "._last_checkpoint.crc").unlink()
 
@@ -484,17 +491,10 @@ def _named(environment: str) -> str:
     return f"the environment {environment}" if environment else "the environment without a name"
 
 
-def _is_on_s3(uri: str) -> bool:
-    return uri.startswith(("s3://", "s3a://"))
-
-
 def _options(uri: str) -> dict[str, str]:
-    """The options for deltalake, with few retries: by default it retries for minutes when a store is down."""
-    if not _is_on_s3(uri):
+    """The options for deltalake."""
+    if kind_of(uri) is None:
         return {}
-    endpoint = S3Endpoint.from_env()
-    store = S3Config(endpoint=endpoint.url, region=endpoint.region).model_dump(exclude_none=True, exclude={"provider"})
-    client = ClientConfig(allow_http=not endpoint.tls).model_dump(exclude_none=True)
-    endpoint.check(f"Delta table {uri}")
-    trusted = {"certificate_path": endpoint.authorities} if endpoint.authorities else {}
-    return {name: str(value) for name, value in (store | client | trusted | {"max_retries": 2}).items()}
+    store = object_store(with_own_scheme(uri))
+    store.check(f"Delta table {uri}")
+    return store.delta_options()

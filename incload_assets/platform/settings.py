@@ -7,10 +7,12 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, SecretStr, field_validator
+from pydantic import BeforeValidator, Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from incload_assets.platform.environment import NAME, environment_of_branch
+from incload_assets.platform.object_stores import STORES, ObjectStore, better_address, kind_of, with_own_scheme
+from incload_assets.platform.object_stores.s3 import S3
 from incload_assets.platform.secret_store import PREFIX, resolved
 
 SparkMode = Literal["local", "in-process", "remote"]
@@ -27,8 +29,7 @@ def _conf_value(value: Any) -> str:
 class Settings(BaseSettings):
     """The settings of this code location, each from an environment variable ``INCLOAD_<FIELD>``.
 
-    ``docs/production.md`` explains them. On S3, all loads must use one Spark server: Delta's commits there are safe
-    only from a single Spark driver. Invalid values raise ValidationError, which names the field.
+    ``docs/production.md`` explains them. Invalid values raise ValidationError, which names the field.
     """
 
     # Values are hidden in errors: an address may contain a token, a conf value a key.
@@ -79,6 +80,14 @@ class Settings(BaseSettings):
             raise ValueError(
                 "INCLOAD_ENVIRONMENT has up to 64 letters, digits, - and _, and begins with a letter or digit"
             )
+        return value
+
+    @field_validator("landing", "lake", "upstream_lake", "person_keys")
+    @classmethod
+    def _known_place(cls, value: str | None, info: ValidationInfo) -> str | None:
+        setting = f"INCLOAD_{(info.field_name or '').upper()}"
+        if value and (instead := better_address(value)) is not None:
+            raise ValueError(f"{setting} is no address that all clients understand; write {instead}")
         return value
 
     @field_validator("spark")
@@ -156,10 +165,13 @@ class Settings(BaseSettings):
         return Path(self._own(_root(str(self.backups)))) if self.backups else self.environment_root / "backups"
 
     @property
-    def uses_s3(self) -> bool:
-        """True if Spark needs the S3 jars."""
+    def object_stores(self) -> list[ObjectStore]:
+        """The object stores that Spark needs jars for, one of each kind."""
         roots = (self.landing_root, self.lake_root, self.upstream_root or "", self.person_keys_root or "")
-        return self.s3 or any(root.startswith(("s3://", "s3a://")) for root in roots)
+        found = {kind: with_own_scheme(root) for root in roots if (kind := kind_of(root)) is not None}
+        if self.s3:
+            found.setdefault(S3, "")
+        return [kind.of(found[kind]) for kind in STORES if kind in found]
 
     @property
     def spark_mode(self) -> SparkMode:

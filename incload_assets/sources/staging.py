@@ -11,7 +11,7 @@ from uuid import uuid4
 import fsspec
 from pyspark.sql import DataFrame, SparkSession
 
-from incload_assets.platform.object_store import is_s3
+from incload_assets.platform.object_stores import in_object_store
 from incload_assets.platform.settings import current_settings
 from incload_assets.sources.files.json import read_json
 from incload_assets.sources.files.storage import store_errors, store_of
@@ -47,7 +47,7 @@ def staged_json(
     path = f"{folder}/{re.sub(_ODD, '-', name)}.{uuid4().hex[:12]}.json"
     store = store_of(path)
     with store_errors(table_name, folder):
-        if not is_s3(folder):
+        if not in_object_store(folder):
             store.makedirs(folder, exist_ok=True)
         _remove_old(store, folder)
         with store.open(path, "wb") as file:

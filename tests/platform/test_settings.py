@@ -127,5 +127,5 @@ def test_the_address_of_traces_is_a_link_with_a_place_for_the_trace(value: str) 
 def test_the_place_of_keys_of_persons_is_absolute_and_spark_gets_what_it_takes_to_reach_it(tmp_path: Path) -> None:
     assert Settings(home=tmp_path).person_keys_root is None
     assert Settings(home=tmp_path, person_keys="keys/").person_keys_root == str(Path("keys").absolute())
-    assert not Settings(home=tmp_path, person_keys="keys").uses_s3
-    assert Settings(home=tmp_path, person_keys="s3://keys/persons").uses_s3
+    assert not Settings(home=tmp_path, person_keys="keys").object_stores
+    assert [store.name for store in Settings(home=tmp_path, person_keys="s3://keys/persons").object_stores] == ["S3"]

@@ -12,7 +12,8 @@ from incload_assets.declaration.table import Table
 from incload_assets.platform.databases import Database
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.kafka import KafkaCluster
-from incload_assets.platform.object_store import S3Endpoint, is_s3
+from incload_assets.platform.object_stores import in_object_store, object_store
+from incload_assets.platform.object_stores.s3 import S3Endpoint
 from incload_assets.platform.schema_registry import SchemaRegistry
 from incload_assets.platform.settings import Settings
 from incload_assets.sources.database.source import DatabaseSource
@@ -72,15 +73,15 @@ def stores(table: Table, settings: Settings) -> list[Connection]:
 
 def _place(path: str) -> str:
     """The bucket of a path; the same name for all folders."""
-    return f"s3://{path.split('/')[2]}" if is_s3(path) else "disks"
+    return object_store(path).bucket(path) if in_object_store(path) else "disks"
 
 
 def _store(place: str, said: str, written: str | None) -> Connection:
     """A place; ``written`` is the encryption that is asked for with each file, if only the loader writes there."""
     why = "whether they are encrypted cannot be seen from here"
-    if is_s3(place):
+    if in_object_store(place):
         try:
-            if kind := written or default_encryption(place):
+            if kind := (written if place.startswith("s3://") else None) or default_encryption(place):
                 return Connection(what=place, encrypted=True, why=kind)
             return Connection(what=place, encrypted=False, why="the bucket has no default encryption")
         except IncrementalLoadError as error:
@@ -107,10 +108,10 @@ def _databases(part: Source) -> list[str]:
 
 
 def _object_store(parts: list[Source], settings: Settings) -> Iterator[Connection]:
-    if any(is_s3(path) for path in (*_paths(parts, settings), settings.lake_root)):
-        endpoint = S3Endpoint.from_env()
-        encrypted = endpoint.tls or _is_here(urlsplit(endpoint.url or "").hostname)
-        yield Connection(what="S3", encrypted=encrypted, why="the endpoint's address begins with http://")
+    paths = [path for path in (*_paths(parts, settings), settings.lake_root) if in_object_store(path)]
+    for store in {store.name: store for store in map(object_store, paths)}.values():
+        encrypted = store.tls or _is_here(urlsplit(store.endpoint or "").hostname)
+        yield Connection(what=store.name, encrypted=encrypted, why="the endpoint's address begins with http://")
 
 
 def _database(name: str) -> Connection:

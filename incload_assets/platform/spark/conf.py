@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from incload_assets.platform.object_store import ENCRYPTIONS, S3Endpoint
+from incload_assets.platform.object_stores.s3 import S3, S3Endpoint
 from incload_assets.platform.settings import Settings
 from incload_assets.platform.spark.trust import store_with, trusting
 
@@ -62,10 +62,9 @@ def spark_conf(settings: Settings) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(max(2, min(8, os.cpu_count() or 2))),
         "spark.sql.warehouse.dir": str(settings.home_root / "spark" / "warehouse"),
     }
-    endpoint = S3Endpoint.from_env() if settings.uses_s3 else None
-    if endpoint is not None:
-        endpoint.check("Spark")
-        conf |= _s3_conf(endpoint)
+    for store in settings.object_stores:
+        store.check("Spark")
+        conf |= store.spark_conf()
     asked = settings.spark_conf
     if "spark.sql.extensions" in asked and "io.delta." not in asked["spark.sql.extensions"]:
         asked = asked | {"spark.sql.extensions": f"{conf['spark.sql.extensions']},{asked['spark.sql.extensions']}"}
@@ -73,8 +72,9 @@ def spark_conf(settings: Settings) -> dict[str, str]:
     if conf["spark.master"].startswith("local"):
         # On a cluster the executors must reach the driver; a driver on this machine need not be reachable by others.
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"} | asked
-    if endpoint is not None and endpoint.authorities is not None:
-        trusted = shlex.join(trusting(store_with(endpoint.authorities, settings.home_root / "spark")))
+    authorities = S3Endpoint.from_env().authorities
+    if authorities is not None and any(isinstance(store, S3) for store in settings.object_stores):
+        trusted = shlex.join(trusting(store_with(authorities, settings.home_root / "spark")))
         conf["spark.driver.extraJavaOptions"] += f" {trusted}"
     return conf
 
@@ -98,31 +98,6 @@ def use_properties(path: Path, java_home: Path, spark_home: Path) -> None:
     os.environ["JAVA_HOME"] = str(java_home)
     os.environ["SPARK_HOME"] = str(spark_home)
     os.environ["PYSPARK_SUBMIT_ARGS"] = f"--properties-file {shlex.quote(str(path))} pyspark-shell"
-
-
-def _s3_conf(endpoint: S3Endpoint) -> dict[str, str]:
-    prefix = "spark.hadoop.fs.s3a"
-    conf = {
-        "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
-        f"{prefix}.aws.credentials.provider": "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider",
-        # The defaults take minutes to give up on an endpoint that is down.
-        f"{prefix}.attempts.maximum": "2",
-        f"{prefix}.retry.limit": "2",
-        f"{prefix}.retry.interval": "200ms",
-        # A commit whose answer was lost is recognised as ours instead of being mistaken for another writer's.
-        "spark.databricks.delta.commit.idempotencyCheck.enabled": "true",
-    }
-    if endpoint.encryption:
-        conf[f"{prefix}.encryption.algorithm"] = ENCRYPTIONS[endpoint.encryption]
-    if endpoint.kms_key:
-        conf[f"{prefix}.encryption.key"] = endpoint.kms_key
-    if endpoint.region:
-        conf[f"{prefix}.endpoint.region"] = endpoint.region
-    if endpoint.url:
-        conf[f"{prefix}.endpoint"] = endpoint.url
-        conf[f"{prefix}.path.style.access"] = "true"
-        conf[f"{prefix}.connection.ssl.enabled"] = str(endpoint.tls).lower()
-    return conf
 
 
 def _escaped(value: str) -> str:

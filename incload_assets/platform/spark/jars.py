@@ -24,14 +24,6 @@ from incload_assets.platform.wording import some
 
 DELTA = ("io.delta:delta-spark_4.2_2.13:4.4.0",)
 POSTGRESQL, MYSQL = (databases.POSTGRES.jar,), (databases.MYSQL.jar,)
-_AWS_SDK = "2.35.4"
-S3 = (
-    "org.apache.hadoop:hadoop-aws:3.5.0",
-    f"software.amazon.awssdk:s3:{_AWS_SDK}",
-    f"software.amazon.awssdk:s3-transfer-manager:{_AWS_SDK}",
-    f"software.amazon.awssdk:sts:{_AWS_SDK}",
-)
-
 KAFKA = ("org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",)
 AVRO = ("org.apache.spark:spark-avro_2.13:4.2.0",)
 
@@ -53,9 +45,10 @@ def spark_home() -> Path:
 
 def coordinates(settings: Settings) -> tuple[str, ...]:
     """The Maven coordinates that these settings need: Delta and PostgreSQL always, others only if configured."""
+    stores = tuple(jar for store in settings.object_stores for jar in store.jars)
     mysql = settings.mysql or databases.configured(databases.MYSQL)
-    optional = {S3: settings.uses_s3, KAFKA: settings.kafka, AVRO: settings.avro, MYSQL: mysql}
-    return DELTA + POSTGRESQL + tuple(jar for jars, asked in optional.items() if asked for jar in jars)
+    optional = {KAFKA: settings.kafka, AVRO: settings.avro, MYSQL: mysql}
+    return DELTA + POSTGRESQL + stores + tuple(jar for jars, asked in optional.items() if asked for jar in jars)
 
 
 def coordinates_of_samples(settings: Settings) -> tuple[str, ...]:

@@ -1,12 +1,14 @@
 """A Spark session for one load, on the Spark that the settings select."""
 
+import atexit
 import logging
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
-from threading import Timer
+from threading import Event, Timer
 from typing import Any, cast
 
 import dagster as dg
@@ -19,6 +21,7 @@ from incload_assets.platform.spark.conf import SESSION_CONF, spark_conf, use_pro
 from incload_assets.platform.spark.handshake import refused_handshake, set_retries
 from incload_assets.platform.spark.jars import jar_paths, spark_home
 from incload_assets.platform.spark.java import java_home
+from incload_assets.platform.spark.registration import Driver, Registration, lake_of_one_driver
 
 SILENT_SECONDS = 15.0
 """Seconds after which a silent Spark server is reported: a cluster may be starting, or the address may be wrong."""
@@ -62,6 +65,7 @@ def open_session(settings: Settings, doing: str = "Spark") -> Iterator[SparkSess
     Errors of the block that mean a lost server, a full disk or an unreachable object store become SparkUnavailable.
     """
     try:
+        registered = _registered_address(settings)
         session = _in_process(settings) if settings.spark_mode == "in-process" else _connected(settings)
     except Exception as error:
         raise translate(error, doing) from error
@@ -77,6 +81,8 @@ def open_session(settings: Settings, doing: str = "Spark") -> Iterator[SparkSess
             raise
         raise meaning from error
     finally:
+        if registered is not None:
+            registered.set()
         if settings.spark_mode != "in-process":  # stopping that one would stop the JVM of all sessions
             session.stop()
 
@@ -121,6 +127,15 @@ def connect(url: str) -> SparkSession:
     return session
 
 
+def _registered_address(settings: Settings) -> Event | None:
+    """Registers a Spark server that others have started, until the event is set."""
+    if settings.spark_mode != "remote" or (lake := lake_of_one_driver(settings)) is None:
+        return None
+    registration = Registration(lake, Driver.at(settings.spark))
+    registration.register()
+    return registration.keep_aside()
+
+
 def _connected(settings: Settings) -> SparkSession:
     if settings.spark_mode == "remote":
         return connect(settings.spark)
@@ -146,10 +161,22 @@ def _quiet() -> None:
 
 def _in_process(settings: Settings) -> SparkSession:
     """A new session on this process's JVM, which is started if there is none."""
+    if (lake := lake_of_one_driver(settings)) is not None:
+        _register_process(lake)
     running = SparkSession.getActiveSession()
     session = (running or _started_in_process(settings)).newSession()
     _configure(session)  # its JVM may have been started with another configuration
     return session
+
+
+@lru_cache
+def _register_process(lake: str) -> None:
+    """Registers this process's Spark with a lake until the process ends, which it does if it loses its place."""
+    registration = Registration(lake, Driver.of_process("a Spark"))
+    registration.register()
+    atexit.register(registration.release)
+    # a commit that it still made could replace one of the other driver's
+    registration.keep_aside(lost=lambda: os._exit(1))
 
 
 def _started_in_process(settings: Settings) -> SparkSession:

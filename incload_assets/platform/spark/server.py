@@ -25,6 +25,7 @@ from incload_assets.platform.settings import Settings
 from incload_assets.platform.spark.conf import spark_conf, write_properties
 from incload_assets.platform.spark.jars import coordinates, coordinates_of_samples, jar_paths, spark_home
 from incload_assets.platform.spark.java import java_home
+from incload_assets.platform.spark.registration import Driver, Registration, lake_of_one_driver
 from incload_assets.platform.spark.server_files import Server, ServerFiles, fingerprint
 from incload_assets.platform.spark.supervisor import Order
 
@@ -77,10 +78,11 @@ def _suits(server: Server, settings: Settings, conf: dict[str, str]) -> bool:
 
 def _fingerprint(settings: Settings, conf: dict[str, str], token: str) -> str:
     """Fingerprint of a server's configuration and environment; a server keeps its environment, with credentials."""
-    prefixes = ("AWS_", "JAVA_HOME") if settings.uses_s3 else ("JAVA_HOME",)
+    prefixes = ("JAVA_HOME", *(variable for store in settings.object_stores for variable in store.variables))
     environment = {name: value for name, value in os.environ.items() if name.startswith(prefixes)}
     wanted = coordinates(settings) + coordinates_of_samples(settings)
-    return fingerprint([pyspark.__version__, wanted, str(settings.jars), conf, environment], token)
+    parts = [pyspark.__version__, wanted, str(settings.jars), conf, environment, lake_of_one_driver(settings)]
+    return fingerprint(parts, token)
 
 
 def _running(files: ServerFiles) -> Server | None:
@@ -130,13 +132,15 @@ def _end(files: ServerFiles, server: Server, deadline: float) -> None:
 
 
 def _start(files: ServerFiles, settings: Settings, conf: dict[str, str], timeout: float) -> Server:
+    if (lake := lake_of_one_driver(settings)) is not None:
+        Registration(lake, Driver.of_process("a Spark server")).check()
     home = java_home(settings)
     jars = jar_paths(settings, home)
     files.record.unlink(missing_ok=True)
     write_properties(files.properties, conf, jars)
     token = secrets.token_urlsafe(32)
     order = Order(
-        token, _fingerprint(settings, conf, token), settings.spark_idle_minutes * 60, str(home), str(spark_home())
+        token, _fingerprint(settings, conf, token), settings.spark_idle_minutes * 60, str(home), str(spark_home()), lake
     )
     process = launch(files, "incload_assets.platform.spark.supervisor", order=json.dumps(asdict(order)).encode())
     return started(process, files.read, timeout, lambda: _last_words(files.log),

@@ -18,8 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.local_servers.locks import exclusive
 from incload_assets.platform.spark.conf import use_properties
+from incload_assets.platform.spark.registration import Driver, Registration
 from incload_assets.platform.spark.server_files import Server, ServerFiles
 
 _LOCK_SECONDS = 5.0
@@ -37,6 +39,8 @@ class Order:
     idle_seconds: float
     java_home: str
     spark_home: str
+    lake: str | None = None
+    """The lake that the server's driver registers with, where only one may commit."""
 
 
 def serve(files: ServerFiles, order: Order) -> None:
@@ -46,18 +50,31 @@ def serve(files: ServerFiles, order: Order) -> None:
     with exclusive(files.lock, _LOCK_SECONDS) as held:
         if not held:
             return
-        jvm = None
+        jvm = registration = None
         try:
+            if order.lake is not None:
+                registration = _registered(order.lake)
             session = _start(files, order)
             jvm = session.sparkContext._gateway.proc
             server = Server(_port(session), os.getpid(), jvm.pid, order.token, order.configuration)
             files.write(server)
             _compile_in_idle_time(jvm.pid)
-            _watch(files, server, session, jvm, order.idle_seconds, asked_to_stop)
+            _watch(files, server, session, jvm, order.idle_seconds, asked_to_stop, registration)
         finally:
             files.record.unlink(missing_ok=True)
             if jvm is not None:
                 _end(jvm)
+            if registration is not None:
+                registration.release()
+
+
+def _registered(lake: str) -> Registration:
+    registration = Registration(lake, Driver.of_process("a Spark server"))
+    try:
+        registration.register()
+    except IncrementalLoadError as error:
+        sys.exit(f"error: {error}")
+    return registration
 
 
 def _start(files: ServerFiles, order: Order) -> Any:
@@ -95,10 +112,15 @@ def _watch(
     jvm: "subprocess.Popen[bytes]",
     idle_seconds: float,
     asked_to_stop: threading.Event,
+    registration: Registration | None,
 ) -> None:
     """Returns when the server should end."""
     last_used = time.time()
     while not asked_to_stop.wait(min(2.0, idle_seconds / 5)):
+        if registration is not None and not registration.keep():
+            print("error: the lake may have another Spark driver now, so this one ends", flush=True)
+            jvm.kill()  # a commit that it still made could replace one of the other driver's
+            return
         listens = server.listens()
         if not listens:
             with suppress(subprocess.TimeoutExpired):  # a killed process loses its sockets shortly before it is gone

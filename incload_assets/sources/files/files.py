@@ -14,7 +14,7 @@ from incload_assets.declaration.field_types import check_types
 from incload_assets.declaration.source import Absent, DetectRequest, Position, Shows, Source, Survey, Watch
 from incload_assets.declaration.window import Window
 from incload_assets.platform.errors import DeclarationError, SchemaMismatch, SourceUnreadable
-from incload_assets.platform.object_store import is_s3
+from incload_assets.platform.object_stores import in_object_store
 from incload_assets.platform.settings import current_settings
 from incload_assets.sources.files.assignment import by_window
 from incload_assets.sources.files.compressed import PACKED, Format, extensions_of, format_of
@@ -201,7 +201,7 @@ class Files(Source):
     def watch(self, table_name: str, windows: Sequence[Window]) -> Watch | None:
         """A watch over the folders of the windows, if they are on this machine; see :meth:`Source.watch`."""
         template = self._template(table_name)
-        return None if is_s3(template.base) else FolderWatch.of(table_name, template, windows)
+        return None if in_object_store(template.base) else FolderWatch.of(table_name, template, windows)
 
     def extract(self, spark: SparkSession, table_name: str, position: Position, fields: Sequence[str]) -> DataFrame:
         """The rows of the files that a position lists as present; see :meth:`Source.extract`.

@@ -10,13 +10,12 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from incload_assets.declaration.window import Window
 from incload_assets.platform.errors import SourceUnavailable, SourceUnreadable
-from incload_assets.platform.object_store import is_s3
+from incload_assets.platform.object_stores import in_object_store, object_store
 from incload_assets.sources.files.names import UNFINISHED
-from incload_assets.sources.files.storage import store_errors, store_of
+from incload_assets.sources.files.storage import store_errors
 from incload_assets.sources.files.template import Template
 
 _SINGLE_SCANS = 8
@@ -51,8 +50,8 @@ def files_of(
     """
     if not windows:
         return
-    if is_s3(template.base):
-        listed = _s3_files(table_name, template, windows)
+    if in_object_store(template.base):
+        listed = _stored_files(table_name, template, windows)
     else:
         if not os.path.isdir(template.base) and was_there():
             raise SourceUnavailable(
@@ -68,16 +67,16 @@ def files_of(
             yield file
 
 
-def _s3_files(table_name: str, template: Template, windows: Sequence[Window]) -> Iterator[Listed]:
+def _stored_files(table_name: str, template: Template, windows: Sequence[Window]) -> Iterator[Listed]:
     prefixes = sorted({template.prefix_of(window) for window in windows})
     if len(prefixes) > _SINGLE_SCANS:
-        # S3 lists keys in order, so the windows' keys lie between the first and the last prefix
-        yield from _s3_keys(table_name, _beginning(prefixes), after=prefixes[0][:-1], upto=prefixes[-1])
+        # stores list keys in order, so the windows' keys lie between the first and the last prefix
+        yield from _stored_keys(table_name, _beginning(prefixes), after=prefixes[0][:-1], upto=prefixes[-1])
         return
     for prefix in prefixes:
         folder = prefix.rpartition("/")[0]
         depth = template.depth_below(folder)
-        yield from _s3_keys(table_name, prefix, nested=depth != 0)
+        yield from _stored_keys(table_name, prefix, nested=depth != 0)
 
 
 def _beginning(prefixes: Sequence[str]) -> str:
@@ -89,30 +88,14 @@ def _beginning(prefixes: Sequence[str]) -> str:
     return first
 
 
-def _s3_keys(
+def _stored_keys(
     table_name: str, prefix: str, *, after: str | None = None, upto: str | None = None, nested: bool = True
 ) -> Iterator[Listed]:
-    client = store_of(prefix)
-    bucket, _, key_prefix = prefix.removeprefix("s3://").partition("/")
-    start = f"s3://{bucket}/"
-    request: dict[str, Any] = {"Bucket": bucket, "Prefix": key_prefix, "MaxKeys": 1000}
-    if after and len(after) > len(start):
-        request["StartAfter"] = after.removeprefix(start)
-    if not nested:
-        request["Delimiter"] = "/"
-    while True:
-        with store_errors(table_name, start.rstrip("/")):
-            page = client.call_s3("list_objects_v2", **request)
-        for item in page.get("Contents", ()):
-            path = start + item["Key"]
-            if upto and path > upto and not path.startswith(upto):
-                return
-            if not path.endswith("/"):
-                modified = item["LastModified"].astimezone(UTC)
-                yield Listed(path, item["Size"], modified, item["ETag"].strip('"'))
-        if not page.get("IsTruncated"):
-            return
-        request["ContinuationToken"] = page["NextContinuationToken"]
+    store = object_store(prefix)
+    with store_errors(table_name, store.bucket(prefix)):
+        for found in store.objects(prefix, after, upto, nested=nested):
+            if not found.path.endswith("/"):
+                yield Listed(found.path, found.size, found.modified, found.etag)
 
 
 @dataclass(frozen=True)

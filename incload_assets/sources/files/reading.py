@@ -9,7 +9,7 @@ from pyspark.sql.types import DataType, StringType
 from incload_assets.contract.conversion import bytes_faults, text_for
 from incload_assets.declaration.source import EXTRACTED_COLUMNS, PRESENT
 from incload_assets.platform.errors import SourceChanged, SourceUnreadable
-from incload_assets.platform.object_store import is_s3
+from incload_assets.platform.object_stores import in_object_store
 from incload_assets.platform.sql import union_of
 from incload_assets.platform.wording import some
 from incload_assets.sources.files.avro import read_avro
@@ -85,7 +85,7 @@ def read(
 
 def _check_unchanged(table_name: str, template: Template, files: Sequence[File]) -> None:
     """Checks that local files still have their etag. S3 needs a listing for that, which the ingestion makes later."""
-    local = {path: file for file in files if not is_s3(path := template.path_of(file.key))}
+    local = {path: file for file in files if not in_object_store(path := template.path_of(file.key))}
     hashes = local_hashes(local)
     for path, file in local.items():
         found = hashes.get(path)

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
-from incload_assets.platform.object_store import is_s3
+from incload_assets.platform.object_stores import in_object_store, object_store
 from incload_assets.platform.sql import TIMES_IN_JSON
 from incload_assets.sources.files.template import Template
 
@@ -30,8 +30,8 @@ _AS_IT_LIES = {
 }
 """Options for local files, which are then read independently of other files beside them.
 
-Not for S3: the first reader of a bucket fixes its file system's options as long as the server runs, and data written to
-S3 passes through local files of the usual file system.
+Not for object stores: the first reader of a bucket fixes its file system's options as long as the server runs, and data
+written to S3 passes through local files of the usual file system.
 """
 
 WORTH_READING_TWICE_BYTES = 8 * 2**20
@@ -53,14 +53,14 @@ class Records:
 
 
 def reader_of(spark: SparkSession, paths: Sequence[str], **options: str) -> DataFrameReader:
-    """Spark's reader for files that are all on S3 or all local, with options."""
-    return spark.read.options(**_WHOLE, **({} if all(map(is_s3, paths)) else _AS_IT_LIES), **options)
+    """Spark's reader for files that are all in object stores or all local, with options."""
+    return spark.read.options(**_WHOLE, **({} if all(map(in_object_store, paths)) else _AS_IT_LIES), **options)
 
 
 def spark_path(path: str) -> str:
-    """A full path in the form that Spark's readers take: globs are escaped, and the scheme of S3 is ``s3a``."""
+    """A full path in the form that Spark's readers take: globs are escaped, and the scheme is Hadoop's."""
     escaped = re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
-    return "s3a://" + escaped.removeprefix("s3://") if is_s3(path) else escaped
+    return object_store(path).spark_path(escaped) if in_object_store(path) else escaped
 
 
 def key_column(template: Template, file_path: Column) -> Column:

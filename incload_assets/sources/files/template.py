@@ -25,6 +25,7 @@ from typing import Literal
 
 from incload_assets.declaration.window import Window
 from incload_assets.platform.errors import DeclarationError
+from incload_assets.platform.object_stores import STORES, better_address, with_own_scheme
 from incload_assets.sources.files.names import check_last
 
 DIRECTIVES: Mapping[str, str] = {
@@ -35,6 +36,7 @@ DIRECTIVES: Mapping[str, str] = {
 
 _BETWEEN = "/"  # which is in no time
 _EXAMPLE = "for example {window:%Y-%m-%d}"
+_ADDRESSES = ", ".join(kind.form for kind in STORES)
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Template:
-    """A parsed template: the folder or ``s3://bucket/prefix`` of ``{landing}`` (empty if unused), and all pieces."""
+    """A parsed template: the folder, or path in an object store, of ``{landing}`` (empty if unused), and all pieces."""
 
     root: str
     parts: tuple[Part, ...]
@@ -65,12 +67,12 @@ class Template:
         root = ""
         if path.startswith("{landing}/"):
             root, path = absolute(landing_root), path.removeprefix("{landing}").lstrip("/")
-        elif re.match(r"s3[an]?://[^/{}*?]+/", path):
+        elif re.match(r"[a-z0-9]+://[^/{}*?]+/", path) and better_address(path) is None:
             path = absolute(path)
         elif not path.startswith("/"):
             raise _wrong(
                 table_name, f"path {path!r} does not begin with a root",
-                "a path begins with {landing}/, a slash, or s3://bucket/",
+                f"a path begins with {{landing}}/, a slash, or the address of an object store: {_ADDRESSES}",
                 f"write '{{landing}}/{path.lstrip('/') or 'orders/*.json'}'",
             )  # fmt: skip
         scheme, _, rest = path.rpartition("://")
@@ -220,13 +222,13 @@ def _without(directives: str, fmt: str) -> str:
 
 
 def absolute(place: str) -> str:
-    """A folder as an absolute path, an S3 address with the scheme ``s3``; without trailing and double slashes."""
+    """A folder as an absolute path, an address with its store's own scheme; without trailing and double slashes."""
     if "://" not in place:
         return os.path.abspath(place)
     scheme, _, rest = place.partition("://")
     if scheme == "file":
         return posixpath.normpath("/" + rest.lstrip("/"))
-    return f"{'s3' if scheme in ('s3a', 's3n') else scheme}://{re.sub('/{2,}', '/', rest).rstrip('/')}"
+    return with_own_scheme(f"{scheme}://{re.sub('/{2,}', '/', rest).rstrip('/')}")
 
 
 def _parts_of(table_name: str, path: str, piece: str) -> list[Part]:
