@@ -10,7 +10,7 @@ import re
 import ssl
 import time
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPException
 from threading import Lock
@@ -32,8 +32,9 @@ _MOST_REFERENCES = 500
 """Largest number of schemas that a schema refers to, directly or not."""
 _REFUSED, _UNKNOWN, _BUSY = (401, 403), 404, (408, 429, 500, 502, 503, 504)
 
-_known: "dict[tuple[str, str], Schema]" = {}
-_asking = Lock()
+_known: "dict[tuple[str, int], Schema]" = {}
+_asking: dict[tuple[str, int], Lock] = {}
+"""A lock for each id, so that a registry that hangs holds up nobody else."""
 
 
 @dataclass(frozen=True)
@@ -102,23 +103,24 @@ class SchemaRegistry:
 
         Raises SourceUnreadable if the registry lacks the id or refuses, SourceUnavailable if it does not answer.
         """
-        with _asking:
-            known = _known.get((self.url, str(number)))
+        place = (self.url, number)
+        with _asking.setdefault(place, Lock()):
+            known = _known.get(place)
             if known is None:
                 found = self._asked(f"/schemas/ids/{number}", f"id {number}", used_in)
-                references = dict[tuple[str, str], str]()
-                self._follow(found, references, used_in)
+                references = tuple(self._references(found, set(), used_in))
                 kind = str(found.get("schemaType") or "AVRO").upper()
-                known = _known[self.url, str(number)] = Schema(found["schema"], kind, tuple(references.values()))
+                known = _known[place] = Schema(found["schema"], kind, references)
         return known
 
-    def _follow(self, found: Mapping[str, Any], references: dict[tuple[str, str], str], used_in: str) -> None:
-        """Adds the texts of the schemas that an answer refers to, each after the schemas that it needs itself."""
+    def _references(self, found: Mapping[str, Any], asked: set[tuple[str, str]], used_in: str) -> Iterator[str]:
+        """The texts of the schemas that an answer refers to, each after the schemas that it needs itself."""
         for one in found.get("references") or ():
             place = (str(one["subject"]), str(one["version"]))
-            if place in references:
+            if place in asked:
                 continue
-            if len(references) >= _MOST_REFERENCES:
+            asked.add(place)
+            if len(asked) > _MOST_REFERENCES:
                 raise SourceUnreadable(
                     f"{used_in}: its schema refers to more than {_MOST_REFERENCES} others",
                     rule=f"the schema registry {self.name!r} is asked for each of them",
@@ -127,8 +129,8 @@ class SchemaRegistry:
             subject, version = (quote(part, safe="") for part in place)
             what = f"version {place[1]} of the subject {place[0]!r}"
             inner = self._asked(f"/subjects/{subject}/versions/{version}", what, used_in)
-            self._follow(inner, references, used_in)
-            references[place] = inner["schema"]
+            yield from self._references(inner, asked, used_in)
+            yield inner["schema"]
 
     def _asked(self, path: str, what: str, used_in: str) -> dict[str, Any]:
         """The answer to a request, as JSON with a member ``schema``; a busy registry is asked a few times."""
@@ -215,8 +217,7 @@ class SchemaRegistry:
 
 def forget() -> None:
     """Makes the next use of each id ask for it again."""
-    with _asking:
-        _known.clear()
+    _known.clear()
 
 
 class _NoRedirects(HTTPRedirectHandler):

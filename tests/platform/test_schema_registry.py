@@ -58,6 +58,13 @@ def test_each_id_is_asked_for_once_and_what_it_refers_to_comes_along(registry: R
     ]
 
 
+def test_schemas_that_refer_to_each_other_are_asked_for_once(gate: Gate) -> None:
+    answer = json.dumps({"schema": "{}", "references": [{"name": "a", "subject": "a", "version": 1}]}).encode()
+    gate.answers = [(200, {}, answer)] * 5
+    assert SchemaRegistry.named("main").schema(7, HERE).references == ("{}",)
+    assert len(gate.paths) == 2
+
+
 def test_an_unknown_id_is_refused_with_a_remedy_and_asked_for_again(registry: Registry, gate: Gate) -> None:
     for _ in range(2):
         with pytest.raises(SourceUnreadable) as caught:
