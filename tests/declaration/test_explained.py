@@ -24,6 +24,7 @@ from incload_assets.assets import (
     QueryByTime,
     Several,
     Snapshot,
+    Unwrapped,
     Upstream,
     derived_asset,
 )
@@ -202,6 +203,10 @@ SOURCES: dict[type[Source], tuple[Source, list[str]]] = {
     Several: (
         Several({"first": FILES, "second": Kafka("shop", "items")}),
         ["2 sources", "first, second", "first: Rows are read from", "second: A load fails"],
+    ),
+    Unwrapped: (
+        Unwrapped(Kafka("shop", "items"), row=["after", "before"], fields={"op": "meta.op"}),
+        ["topic items", "The row is the after or else the before of a record, and op is its meta.op"],
     ),
 }
 
