@@ -369,6 +369,10 @@ class Source(ABC):
         """
         return False
 
+    def why_open(self, position: Position) -> str:
+        """The reason why no window with such a position becomes complete, and the remedy; empty: it may. Default."""
+        return ""
+
     def headroom(self, table_name: str, positions: Mapping[Window, Position], now: datetime) -> list[RetentionMargin]:
         """How much longer the source keeps the rows of some windows; empty: it removes nothing by itself.
 

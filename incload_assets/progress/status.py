@@ -94,6 +94,7 @@ class TableStatus:
     left_out: list[str] = field(default_factory=list)
     paused: str | None = None
     closed: list[ClosedEra] = field(default_factory=list)
+    never_complete: str | None = None
 
     @property
     def overview(self) -> Overview:
@@ -155,6 +156,7 @@ def status_from(
         left_out=list(state.left_out),
         paused=None if pause is None else str(pause),
         closed=[_closed(era, state.records) for era in table.former_partitions],
+        never_complete=next(filter(None, map(table.source.why_open, state.found.values())), None),
     )
 
 

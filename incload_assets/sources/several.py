@@ -263,6 +263,11 @@ class Several(Source):
         parts = {name: _of(position, name) for name in self.sources}
         return all(of is not None and self.sources[name].settled(of) for name, of in parts.items())
 
+    def why_open(self, position: Position) -> str:
+        """The reasons of all sources; see :meth:`Source.why_open`."""
+        parts = {name: _of(position, name) for name in self.sources}
+        return "; ".join(why for name, of in parts.items() if of and (why := self.sources[name].why_open(of)))
+
     def records_in(self, position: Position) -> Mapping[str, int] | None:
         """The records of all sources, by source and topic partition; None if a source does not know them."""
         found: dict[str, int] = {}

@@ -2,11 +2,12 @@
 
 from tests.mutations.mutant import BINS, CONVERGENCE, EXPLAIN, INSTANTS, Mutant
 
-BY_TIME, BY_ID, KAFKA, AVRO, DEBEZIUM, SEVERAL, TABLES = (
+BY_TIME, BY_ID, MYSQL, KAFKA, AVRO, DEBEZIUM, SEVERAL, TABLES = (
     f"tests/sources/{name}.py::"
     for name in (
         "database/test_query_by_time",
         "database/test_query_by_id",
+        "database/test_mysql",
         "kafka/test_kafka",
         "kafka/test_avro",
         "debezium/test_debezium",
@@ -56,6 +57,18 @@ MUTANTS_OF_SOURCES = [
     Mutant("avro: an id is asked for once", EXPLAIN, "platform.schema_registry:SchemaRegistry.schema",
            "if known is None:", "if True:",
            ("tests/platform/test_schema_registry.py::test_each_id_is_asked_for_once_and_what_it_refers_to_comes_along",)),
+    Mutant("mysql: a kept list of transactions is not believed", CONVERGENCE,
+           "platform.dialects.innodb:_transactions", "if any(own for _, own, _ in found):", "if True:",
+           (f"{MYSQL}test_a_list_of_transactions_that_the_server_has_kept_is_not_believed",)),
+    Mutant("mysql: a statement that waits for a lock is waited for", CONVERGENCE, "platform.dialects.innodb:running",
+           "[*transactions, *statements]", "transactions",
+           (f"{MYSQL}test_a_statement_that_waits_for_a_lock_and_has_begun_no_transaction_is_waited_for",)),
+    Mutant("mysql: a replica completes no window", CONVERGENCE, "platform.dialects.innodb:running",
+           "if any(of_system for _, of_system, _ in statements):", "if False:",
+           (f"{MYSQL}test_a_replica_completes_no_window_even_if_it_can_be_written",)),
+    Mutant("mysql: a zero date is text", BINS, "platform.dialects.mysql:Mysql.readable",
+           'f"CAST({name} AS char)"', 'f"nullif(CAST({name} AS char), \'0000-00-00 00:00:00\')"',
+           (f"{MYSQL}test_a_date_that_is_none_goes_to_quarantine_and_not_to_null",)),
     Mutant("kafka: a topic made again is refused", CONVERGENCE, "sources.kafka.windows:check_identity",
            "if look.identity == expected:", "if True:",
            (f"{KAFKA}TestWindows::test_a_topic_made_again_is_refused",)),

@@ -173,6 +173,8 @@ def _say_more(project: Project, table: Table, found: TableStatus) -> None:
         screen.say(f"{key} failed: {cause}")
     for key, hold in found.holds.items():
         screen.say(f"{key} is {hold}. Its source is loaded when it changes, or with incload release.")
+    if found.never_complete:
+        screen.say(f"no window becomes complete, so all are looked at again and again: {found.never_complete}")
     for why in dict.fromkeys(found.undone.values()):
         lost = [key for key, reason in found.undone.items() if reason == why]
         screen.say(f"no longer in the table: {shown(lost, keys)} ({why})")

@@ -1,1 +1,1 @@
-"""PostgreSQL: sources that query a table by number or by time, and replication slots."""
+"""Databases: sources that query a table by number or by time, and PostgreSQL's replication slots."""

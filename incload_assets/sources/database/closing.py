@@ -104,6 +104,7 @@ def position_of(relation: Relation, part: Range, found: Found, state: Closing, s
         "least": found.least,
         "most": found.most,
         **state.as_detail(),
+        **({"blind": server.blind} if server.blind else {}),
     }
     nulls = f", {found.nulls} of them with NULL in the window column" if found.nulls else ""
     pending = f" for {len(state.pending)} transactions" if state.pending else ""

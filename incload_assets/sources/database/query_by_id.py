@@ -20,7 +20,7 @@ _LEAST = 1 - 2**63
 
 @dataclass(frozen=True)
 class QueryById(DatabaseSource):
-    """A PostgreSQL table, read by a column whose numbers grow: an identity, a sequence or a version.
+    """A table of a database, read by a column whose numbers grow: an identity, a sequence or a version.
 
     A window ends with the highest number that is visible at the first detection after its end. This window bound is
     stored once and never moved, so a window always has the same numbers, whichever process loads it and whenever. Of
@@ -29,7 +29,8 @@ class QueryById(DatabaseSource):
     - Rows that become visible later with a lower number (from a long transaction, or from a sequence's cache) belong to
       the window of their number. The window is complete when every transaction has ended that began before its bound
       was stored, or within ``lag`` after that; if the sequence has a cache, every session instead.
-    - A standby does not know the transactions of its primary server, so there no window is ever complete.
+    - A standby does not know the transactions of its primary server, and MySQL shows them to an account with PROCESS
+      alone. Otherwise no window is ever complete.
     - Gaps in the numbers are fine. A recreated table, or a sequence that was reset or has wrapped around, stops the
       load.
     - Updates and deletes are not detected, unless each of them has a new number: then the column is a version, or the
@@ -37,7 +38,7 @@ class QueryById(DatabaseSource):
 
     Args:
         database: The database's name in the environment, ``INCLOAD_DATABASE_<NAME>_URL``.
-        table: ``schema.table``, a table or a view, of PostgreSQL 11 or newer.
+        table: ``schema.table`` or ``table``, a table or a view; in MySQL and MariaDB ``database.table``.
         id: The column, an integer; it should be indexed and never NULL.
         lag: Longest time between taking a number from the sequence and the begin of the transaction that uses it.
 

@@ -18,7 +18,7 @@ from incload_assets.sources.database.source import DatabaseSource
 
 @dataclass(frozen=True)
 class QueryByTime(DatabaseSource):
-    """A PostgreSQL table, read by a column with the time of each row's last change.
+    """A table of a database, read by a column with the time of each row's last change.
 
     A window has the rows whose time lies in it, as the database holds them when they are read. A row that changes
     leaves the window of its former change, which keeps the version that it ingested. Deletes at the source are not
@@ -28,14 +28,15 @@ class QueryByTime(DatabaseSource):
       the partitions they are not read again, unless the era says ``read_older``.
     - A window is complete when every transaction has ended that began before its end plus ``lag``. Sensors keep
       requesting it until then, so that a row whose transaction commits late is found. A standby does not know the
-      transactions of its primary server, so there no window is ever complete.
+      transactions of its primary server, and MySQL shows them to an account with PROCESS alone. Otherwise no window is
+      ever complete.
     - Times without a time zone are UTC. Rows dated in the future wait for their window and are reported.
     - The table may change while it is read: a row that comes or goes meanwhile is found by the next detection.
 
     Args:
         database: The database's name in the environment, ``INCLOAD_DATABASE_<NAME>_URL``.
-        table: ``schema.table``, a table or a view, of PostgreSQL 11 or newer.
-        modified: The column, timestamptz or timestamp; it should be indexed.
+        table: ``schema.table`` or ``table``, a table or a view; in MySQL and MariaDB ``database.table``.
+        modified: The column, a time of any precision; it should be indexed.
         lag: How far the times that writers set may be behind the server's clock.
 
     Example:

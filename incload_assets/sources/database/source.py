@@ -123,6 +123,10 @@ class DatabaseSource(Source):
         """True if no transaction is left that could add a row; see :meth:`Source.settled`."""
         return closing_of(position).state == "closed"
 
+    def why_open(self, position: Position) -> str:
+        """The reason why the server does not tell all transactions; see :meth:`Source.why_open`."""
+        return str(position.detail.get("blind", ""))
+
     @contextmanager
     def look(self, table_name: str) -> Iterator[DatabaseSession]:
         """Connects to the table for a detection; database errors become SourceUnavailable or SourceUnreadable."""

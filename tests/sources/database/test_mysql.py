@@ -252,9 +252,10 @@ def test_without_process_no_window_becomes_complete_and_the_summary_says_what_to
     reader.run(f"GRANT SELECT ON shop.items TO {READER}")
     found = look(BY_TIME, 1)[day(1)]
     assert found.summary.endswith("the account may not see transactions of others; GRANT PROCESS ON *.* to it")
-    assert not BY_TIME.settled(found)
+    assert not BY_TIME.settled(found) and found.summary.endswith(BY_TIME.why_open(found))
     reader.run(f"GRANT PROCESS ON *.* TO {READER}")
-    assert BY_TIME.settled(look(BY_TIME, 1)[day(1)])
+    complete = look(BY_TIME, 1)[day(1)]
+    assert (BY_TIME.settled(complete), BY_TIME.why_open(complete)) == (True, "")
 
 
 @pytest.mark.parametrize(
