@@ -119,7 +119,7 @@ def test_a_copy_that_is_killed_goes_on_beside_loads_and_writers_and_ends_as_the_
     assert done.returncode == 0 and "✓ items 2026-01-01" in done.stdout
     assert "items 2026-01-01: 8 of 8 chunks" in done.stdout and "items 2026-01-01: 1 of" not in done.stdout
     assert rest.returncode == 0 and again.returncode == 0
-    assert again.stdout == "items: every partition that the source has rows for was loaded before.\n"
+    assert again.stdout == "items: the source has no rows for a partition that was never loaded.\n"
     assert chunks_read(clone) == 0
     assert clone.status("items", **account)["loaded"] == ["2026-01-01", "2026-01-02"]
     rows = DeltaTable(clone.root / ".incload" / "lake" / "items").to_pyarrow_table().to_pylist()

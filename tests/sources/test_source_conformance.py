@@ -149,6 +149,27 @@ def test_payloads_are_parsed_to_the_records_that_were_read_or_are_refused(case: 
     assert parsed == read and read
 
 
+def test_chunks_of_a_window_together_have_each_row_once_and_known_ones_stay(case: Case) -> None:
+    case.fill(content_of(case))
+    table = table_of(case)
+    source, name = table.table.source, table.table.name
+    positions = look(table, windows(case, (1, 2, 3)))
+    if not source.divides():
+        assert not any(source.divided(name, position, 4) for position in positions.values())
+        return
+    columns = ["_raw", "_payload", "_source"]
+    for key, position in positions.items():
+        chunks = source.divided(name, position, 2)
+        known = [as_stored(chunk) for chunk in chunks[1:]]
+        again = source.divided(name, position, 3, known)
+        assert {chunk.fingerprint for chunk in known} <= {chunk.fingerprint for chunk in again}
+        whole = extracted(table, {key: position}).select(*columns).collect()
+        for parts in (chunks, again):
+            assert parts or not whole
+            read = [row for part in parts for row in extracted(table, {"": part}).select(*columns).collect()]
+            assert sorted(read, key=repr) == sorted(whole, key=repr)
+
+
 class Protected(Everything):
     """The same with personal columns whose values are hashed, and dates that are dropped."""
 

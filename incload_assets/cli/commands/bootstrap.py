@@ -59,7 +59,7 @@ def bootstrap(
         free_from_killed_runs(project)
         key = _biggest(project, wanted) if partition is None else _never_loaded(project, wanted, partition)
         if key is None:
-            screen.say(f"{wanted.name}: every partition that the source has rows for was loaded before.")
+            screen.say(f"{wanted.name}: the source has no rows for a partition that was never loaded.")
             return
         loads = run_loads(project, wanted, [key], Request(chunks=chunks, at_once=at_once), yes=True)
     for line in complaints(loads.outcomes):
