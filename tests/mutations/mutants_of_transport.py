@@ -1,6 +1,6 @@
 """Mutants of connections: whom they trust, and what a refusal says."""
 
-from tests.mutations.mutant import EXPLAIN, PROTECTION, Mutant
+from tests.mutations.mutant import CONVERGENCE, EXPLAIN, PROTECTION, Mutant
 
 KAFKA = "tests/sources/kafka/test_transport.py::test_"
 RIGHTS = "tests/sources/kafka/test_privileges.py::test_"
@@ -8,6 +8,7 @@ LAKE = "tests/platform/test_lake.py::test_"
 S3 = "tests/integration/test_s3_over_tls.py::test_"
 TRUST = "tests/platform/spark/test_trust.py::test_"
 CONNECT = "tests/platform/spark/test_handshake.py::test_"
+DRIVERS = "tests/platform/spark/test_registration.py::test_"
 POLICIES = "tests/integration/test_s3_privileges.py::test_"
 
 MUTANTS_OF_TRANSPORT = [
@@ -65,4 +66,16 @@ MUTANTS_OF_TRANSPORT = [
     Mutant("transport: a refused path of the lake is told", EXPLAIN, "platform.failures:_FAULTS",
            '_ABOUT_STORES + "|necessary privileges"', "_ABOUT_STORES",
            (f"{POLICIES}each_action_on_the_lake_is_needed",)),
+    Mutant("transport: a second Spark driver of a lake on S3 is refused", CONVERGENCE,
+           "platform.spark.registration:Registration._free",
+           "if other.identity != self.driver.identity:", "if False:",
+           (f"{DRIVERS}a_second_driver_is_refused_until_the_first_has_ended",)),
+    Mutant("transport: of two drivers at once one is refused", CONVERGENCE,
+           "platform.spark.registration:Registration._create",
+           'content, mode="create")', "content)",
+           (f"{DRIVERS}of_drivers_that_start_at_once_one_is_registered",)),
+    Mutant("transport: a driver that cannot renew its registration ends", CONVERGENCE,
+           "platform.spark.registration:Registration.keep",
+           "return _now() - self._renewed < ENDS_AFTER.total_seconds()", "return True",
+           (f"{DRIVERS}a_driver_that_cannot_renew_its_registration_ends_before_another_may_take_its_place",)),
 ]  # fmt: skip

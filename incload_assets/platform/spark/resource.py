@@ -64,10 +64,13 @@ def open_session(settings: Settings, doing: str = "Spark") -> Iterator[SparkSess
 
     Errors of the block that mean a lost server, a full disk or an unreachable object store become SparkUnavailable.
     """
+    registered = None
     try:
         registered = _registered_address(settings)
         session = _in_process(settings) if settings.spark_mode == "in-process" else _connected(settings)
     except Exception as error:
+        if registered is not None:
+            registered.set()
         raise translate(error, doing) from error
     try:
         if settings.spark_mode != "local":

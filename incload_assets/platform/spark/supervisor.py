@@ -54,7 +54,9 @@ def serve(files: ServerFiles, order: Order) -> None:
         try:
             if order.lake is not None:
                 registration = _registered(order.lake)
+            started = registration.keep_aside() if registration is not None else threading.Event()
             session = _start(files, order)
+            started.set()  # from here on the loop below keeps it
             jvm = session.sparkContext._gateway.proc
             server = Server(_port(session), os.getpid(), jvm.pid, order.token, order.configuration)
             files.write(server)

@@ -101,7 +101,7 @@ def test_keys_elsewhere_are_full_paths() -> None:
     ("path", "says"),
     [
         ("orders/*.json", "write '{landing}/orders/*.json'"),
-        ("gs://bucket/a.json", "does not begin with a root"),
+        ("hdfs://bucket/a.json", "does not begin with a root"),
         ("{landing}/{window}/a.json", "names no part of the time"),
         ("{landing}/{window:}/a.json", "names no part of the time"),
         ("{landing}/{window:%Q}/a.json", "the directive '%Q'"),
