@@ -66,7 +66,7 @@ def declare(declaration: Declaration) -> Table:
             supersedes=write.supersedes,
         )
     )
-    source = source.asked_for(control_fields)
+    source = source.asked_for([name for name in control_fields if not _may_lack(changes, name)])
     code_version = declaration.code_version or _code_version(declaration.function, compiled, changes, write, source)
     compiled_parts = {
         "partitions_def": partitions_def,
@@ -77,6 +77,12 @@ def declare(declaration: Declaration) -> Table:
     return Table(
         **vars(declaration) | compiled_parts | {"code_version": code_version, "control_fields": control_fields}
     )
+
+
+def _may_lack(changes: Changes, name: str) -> bool:
+    """True if records without a field are declared: its operation codes have None among them."""
+    operations = changes.operations
+    return operations is not None and name == operations.column and None in operations.codes
 
 
 def version_without(table: Table, columns: Collection[str]) -> str:

@@ -54,6 +54,11 @@ class Operations:
         return " OR ".join(parts) or None
 
     @property
+    def codes(self) -> tuple[Code, ...]:
+        """All codes."""
+        return tuple(code for code, _ in self._codes())
+
+    @property
     def known(self) -> str:
         """The codes by kind, for people."""
         told = {kind: getattr(self, kind) for kind in KINDS}

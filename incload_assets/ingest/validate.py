@@ -106,6 +106,7 @@ def _typed(extracted: DataFrame, table: Table) -> DataFrame:
     fields_set = set_by_record(extracted, _given, raw_types, table) if table.by_column else []
     raw = known(_given, raw_types, table)
     skipped = F.col(base.SKIPPED) if base.SKIPPED in extracted.columns else F.lit(None).cast("string")
+    operations, unread = table.changes.operations, all_of(_given(name).isNull() for name in raw_types)
     # typed first, because reasons use the typed values, and Spark plans an expression once for each use of it
     own = [name for name in extracted.columns if name.startswith("_")]
     rescued = rescued_with(table.contract.undeclared(raw, raw_types))
@@ -120,23 +121,30 @@ def _typed(extracted: DataFrame, table: Table) -> DataFrame:
         F.when(F.col("_malformed").isNull(), skipped).alias("_skipped"),
         table.contract.type_reasons(raw, raw_types, col).alias("_type_reasons"),
         *fields_set,
+        *([(F.col("_malformed").isNotNull() & unread).alias("_unread")] if table.changes.skip_when else []),
+        *([raw(operations.column).isNotNull().alias("_has_code")] if operations else []),
         *(name for name in (ACCEPTED, VALIDATED) if name in extracted.columns),
         F.col(OF_PERSON) if OF_PERSON in extracted.columns else of_nobody(),
     )
     typed = extracted.select(*own, *table.contract.typed(raw, raw_types)).select(
         *map(col, table.columns), *_control(raw, table), record.alias(RECORD)
     )
+    record, skips = F.col(RECORD), F.col(RECORD).getField("_skipped").isNotNull()
+    if operations is not None:
+        unknown = _unknown_code(operations, table.contract)
+        told = F.coalesce(record.getField("_malformed"), F.when(~skips, unknown))
+    if table.changes.skip_when:  # of a record that could not be read nothing is known, although its fields are NULL
+        skips |= _condition(table.changes.skip_when) & ~record.getField("_unread")
+        skips &= unknown.isNull() if operations is not None else F.lit(True)
     kind = (
-        F.when(F.col(RECORD).getField("_skipped").isNotNull() | _condition(table.changes.skip_when), SKIPPED)
+        F.when(skips, SKIPPED)
         .when(_condition(table.changes.truncate_when), TRUNCATE)
         .when(_condition(table.changes.delete_when), DELETE)
         .when(_condition(table.changes.moved_when), MOVED)
         .otherwise(UPSERT)
     )
-    record = F.col(RECORD).withField("_kind", kind)
-    if table.changes.operations is not None:
-        unknown = _unknown_code(table.changes.operations, table.contract)
-        told = F.coalesce(record.getField("_malformed"), F.when(record.getField("_skipped").isNull(), unknown))
+    record = record.withField("_kind", kind)
+    if operations is not None:
         record = record.withField("_malformed", told)
     if table.changes.snapshot_when:
         record = record.withField("_is_snapshot", F.expr(table.changes.snapshot_when))
@@ -153,11 +161,12 @@ def rescued_with(nested: Column | None) -> Column:
 
 
 def _unknown_code(operations: Operations, contract: Contract) -> Column:
-    """The reason of a record whose operation code is not declared."""
+    """The reason of a record whose operation code is not declared, or is no value of its column."""
     name, code = operations.column, col(operations.column).cast("string")
     told = F.when(code.isNull(), "NULL").otherwise(quoted(code, personal=name in contract.personal))
     text = F.concat(F.lit(f"{name}: "), told, F.lit(f" is no operation code ({operations.known})"))
-    return F.when(~F.coalesce(F.expr(operations.condition(*KINDS) or "false"), F.lit(False)), text)
+    known = F.coalesce(F.expr(operations.condition(*KINDS) or "false"), F.lit(False))
+    return F.when(~known | (code.isNull() & F.col(RECORD).getField("_has_code")), text)
 
 
 def _condition(sql: str | None) -> Column:

@@ -1,11 +1,14 @@
 """The entry of a table in Spark's catalog: an external table, whose columns are those that Delta's log has."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from incload_assets.change_log.context import LoadContext
 from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.failures import masked
 from incload_assets.platform.settings import Settings
 from incload_assets.platform.sql import literal, quoted
 
@@ -47,20 +50,30 @@ def keep_entry(load: LoadContext, settings: Settings, about: str | None) -> None
                 spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
             location = literal(load.lake.spark_uri(load.uri))
             spark.sql(f"CREATE TABLE IF NOT EXISTS {entry} USING delta LOCATION {location}")
-        found = spark.sql(f"DESCRIBE DETAIL {entry}").select("id", "location", "description").first()
-        assert found is not None
+        found = _described(spark, entry)
         if found["id"] == delta.metadata().id and about and found["description"] != about:
             spark.sql(f"COMMENT ON TABLE {entry} IS {literal(about)}")
     except PySparkException as error:
         raise IncrementalLoadError(
-            f"{load.table.name}: the catalog has no entry {shown}: {str(error).splitlines()[0]}",
+            f"{load.table.name}: the catalog has no entry {shown}: {masked(str(error).splitlines()[0])}",
             rule="INCLOAD_CATALOG names a catalog of the session, in which the account may create schemas and tables",
             remedy="correct INCLOAD_CATALOG, or make the schema and grant USE and CREATE TABLE in it; the table itself "
             "is loaded, and the next load tries again",
         ) from None
     if found["id"] != delta.metadata().id:
         raise IncrementalLoadError(
-            f"{load.table.name}: the catalog's {shown} is another table, at {found['location']}",
+            f"{load.table.name}: the catalog's {shown} is another table or a view, at {found['location']}",
             rule=f"the entry of a table is at {load.uri}; entries of others are left alone",
             remedy="rename or drop that entry, or name another schema in INCLOAD_CATALOG; the table itself is loaded",
         )
+
+
+def _described(spark: SparkSession, entry: str) -> dict[str, Any]:
+    """The identifier, place and description of a Delta table; of anything else they are None."""
+    try:
+        found = spark.sql(f"DESCRIBE DETAIL {entry}").select("id", "location", "description").first()
+    except PySparkException as error:
+        if "EXPECT_TABLE_NOT_VIEW" not in str(error.getCondition()):
+            raise
+        found = None
+    return found.asDict() if found else {"id": None, "location": "no place", "description": None}

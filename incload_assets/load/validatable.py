@@ -22,7 +22,7 @@ def can_be_validated(table: Table) -> Column:
     """True if a rejected row keeps the whole record: it could be parsed, or it is JSON, which shows by itself."""
     if table.contract.protections:
         return is_kept_protected()
-    first = F.element_at("_reasons", 1)
+    first = F.try_element_at("_reasons", F.lit(1))
     unparsed = first.rlike(UNPARSED) | first.startswith(UNREAD)
     return keeps_payload() & ~F.coalesce((F.size("_reasons") == 1) & unparsed, F.lit(False))
 

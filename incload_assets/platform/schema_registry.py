@@ -93,8 +93,9 @@ class SchemaRegistry:
             raise _wrong(name, f"{prefix}TOKEN and {prefix}USER or {prefix}PASSWORD are set")
         if bool(user) != bool(password):
             raise _wrong(name, f"of {prefix}USER and {prefix}PASSWORD only one is set")
-        if "\n" in token or ":" in user:
-            raise _wrong(name, f"{prefix}{'TOKEN has a line break' if token else 'USER has a colon'}")
+        if (token and not re.fullmatch("[!-~]+", token)) or ":" in user:
+            odd = "TOKEN has a character that no header can have" if token else "USER has a colon"
+            raise _wrong(name, f"{prefix}{odd}")
         account = f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}" if user else ""
         return cls(name, url, f"Bearer {token}" if token else account, os.environ.get(f"{prefix}CA", ""))
 

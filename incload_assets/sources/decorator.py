@@ -47,6 +47,7 @@ class SourceDecorator(Source):
     empty_position = _of_inner("empty_position")
     empty_positions = _of_inner("empty_positions")
     settled = _of_inner("settled")
+    why_open = _of_inner("why_open")
     headroom = _of_inner("headroom")
     clocks = _of_inner("clocks")
     missing = _of_inner("missing")

@@ -32,7 +32,7 @@ class Unwrapped(SourceDecorator):
 
     Example:
         >>> from incload_assets.assets import Kafka
-        >>> str(Unwrapped(Kafka("shop", "maxwell"), row="data", fields={"op": "type", "xid": "xid"}))
+        >>> str(Unwrapped(Kafka("shop", "maxwell"), row="data", fields={"op": "type"}))
         "data of Kafka topic 'maxwell' of shop"
     """
 
@@ -52,6 +52,10 @@ class Unwrapped(SourceDecorator):
     def shows(self) -> Shows:  # type: ignore[override]
         """The kinds of change of the inner source."""
         return self.source.shows
+
+    def shown(self, keys: Sequence[str]) -> Shows:
+        """The kinds of change that the inner source shows of rows with these keys; see :meth:`Source.shown`."""
+        return self.source.shown(keys)
 
     @property
     def is_text(self) -> bool:
@@ -123,6 +127,7 @@ class Unwrapped(SourceDecorator):
 
     def _rows(self, records: DataFrame, fields: Sequence[str]) -> DataFrame:
         beside = {name: _at(self.fields[name]) for name in fields if name in self.fields}
+        there = {name: _has(self.fields[name], PRESENT in records.columns) for name in beside}
         beside |= {name: F.col("_raw").getField(name) for name in fields if name in self.source.own_fields}
         of_row = [name for name in fields if name not in beside]
         kept = [name for name in ("_window", SKIPPED) if name in records.columns]
@@ -132,23 +137,31 @@ class Unwrapped(SourceDecorator):
         texts = records.select(
             F.coalesce(*rows).alias("value"),
             F.struct(F.lit(1), *(value.alias(name) for name, value in beside.items())).alias("__beside"),
+            F.array_compact(
+                F.array(*(F.when(there.get(name, F.lit(True)), name) for name in beside)).cast("array<string>")
+            ).alias("__there"),
             F.col("_payload").alias("__payload"),
             F.col("_malformed").alias("__malformed"),
             "_source",
             *kept,
         )
-        found = json_records(texts, of_row, "__beside", "__payload", "__malformed", *kept)
+        found = json_records(texts, of_row, "__beside", "__there", "__payload", "__malformed", *kept)
         where = " or ".join(self.row)
-        within = F.when(F.col("_payload").isNull(), F.when(F.col("__payload").isNotNull(), F.lit(f"no {where}")))
-        fault = F.coalesce(within, F.concat(F.lit(f"{where}: "), F.col("_malformed")))
+        within = F.concat(F.lit(f"{where}: "), F.col("_malformed"))
+        fault = F.when(F.col("_payload").isNull(), f"no {where}").otherwise(within)
+        wrong = (
+            F.col("_malformed").isNotNull() & F.col("__payload").isNotNull()
+        )  # a tombstone of a topic has no payload
+        if SKIPPED in kept:
+            wrong &= F.col(SKIPPED).isNull()
         members = [F.col("__beside" if name in beside else "_raw").getField(name).alias(name) for name in fields]
         return found.select(
             F.struct(*members).alias("_raw"),
             F.col("__payload").alias("_payload"),
             "_rescued",
-            F.coalesce("__malformed", F.when(F.col("_malformed").isNotNull(), fault)).alias("_malformed"),
+            F.coalesce("__malformed", F.when(wrong, fault)).alias("_malformed"),
             "_source",
-            F.concat(PRESENT, F.array(*map(F.lit, beside)).cast("array<string>")).alias(PRESENT),
+            F.concat(PRESENT, "__there").alias(PRESENT),
             *kept,
         )
 
@@ -164,5 +177,18 @@ def _at(path: str) -> Column:
     if not within:
         return text
     json = F.try_parse_json(marked(text, loses_digits(text)))
-    steps = "".join(f"['{step}']" for step in within.replace("'", "\\'").split("."))
-    return unmarked(F.try_variant_get(json, f"${steps}", "string"))
+    return unmarked(F.try_variant_get(json, _steps(within), "string"))
+
+
+def _has(path: str, varied: bool) -> Column:
+    """Whether the record has the member, even as NULL; ``varied``: records have different members."""
+    name, _, within = path.partition(".")
+    has = F.array_contains(PRESENT, name) if varied else F.lit(True)
+    if not within:
+        return has
+    json = F.try_parse_json(F.col("_raw").getField(name))
+    return has & F.try_variant_get(json, _steps(within), "variant").isNotNull()
+
+
+def _steps(path: str) -> str:
+    return "$" + "".join(f"['{step}']" for step in path.replace("'", "\\'").split("."))

@@ -44,7 +44,8 @@ def test_a_project_of_the_version_before_is_loaded_undone_and_traced_by_the_next
     old = json.loads(before.run("incload", "status", "payments", "--json", folder=project, **spark).stdout)
 
     new = json.loads(installed.run("incload", "status", "payments", "--json", folder=project, **spark).stdout)
-    assert new == old  # the checkpoints, and that nothing has to be loaded again
+    # the checkpoints, and that nothing has to be loaded again; a newer version may say more
+    assert [{name: one[name] for name in was} for one, was in zip(new, old, strict=True)] == old
     files[2].write_text(files[2].read_text() + f"7,Niklaus,9.00,{files[2].stem}T12:00:00Z,booked\n")
     again = installed.run("incload", "load", "payments", "-p", files[2].stem, folder=project, **spark)
     assert (again.returncode, "3 read, 1 inserted" in again.stdout) == (0, True), again.stdout + again.stderr

@@ -30,6 +30,7 @@ from incload_assets.assets import (
     Several,
     Snapshot,
     Subject,
+    Unwrapped,
     Upstream,
     derived_asset,
     incremental_asset,
@@ -42,6 +43,7 @@ from tests.sources.case_files import JsonFiles
 from tests.sources.case_kafka import KafkaTopic
 from tests.sources.case_postgres import PostgresById, PostgresByTime
 from tests.sources.case_several import SeveralFiles
+from tests.sources.case_unwrapped import UnwrappedFiles
 
 D1, D2, D3 = "2026-01-01", "2026-01-02", "2026-01-03"
 DAYS = dg.DailyPartitionsDefinition(D1, end_date="2026-01-04")
@@ -333,6 +335,7 @@ OF_SOURCES = [
     merged("postgres by time", source=PostgresByTime, answers=UNREADABLE | OTHER_COLUMNS),
     appended("postgres by id", source=PostgresById, changes=Changes(keys=["id"]), answers=UNREADABLE | OTHER_COLUMNS),
     merged("kafka", source=KafkaTopic),
+    merged("rows within records", source=UnwrappedFiles),
     merged("debezium", source=DebeziumFiles, answers={"fill items": (1, "does not give every value as a text")}),
     merged("several sources", source=SeveralFiles, answers=OTHER_COLUMNS | unreadable(OF_PARQUET)),
     Kind(
@@ -353,6 +356,7 @@ SOURCES: Mapping[type, str] = {
     QueryById: "postgres by id",
     Kafka: "kafka",
     Debezium: "debezium",
+    Unwrapped: "rows within records",
     Several: "several sources",
 }
 """By the kind of source, the name of a kind of table that has it."""

@@ -8,7 +8,7 @@ import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.assets import Append, Changes, Operations, Quarantine
+from incload_assets.assets import Append, Changes, Files, Operations, Quarantine
 from incload_assets.platform.errors import DeclarationError
 from tests.support.tables import Item, day, declared, item, make
 
@@ -77,6 +77,27 @@ def test_a_code_sets_deletes_empties_or_is_skipped_and_an_unknown_one_is_rejecte
         changes=Changes(**KEYED, operations=Operations("kind", insert=2, delete=1)),
     )
     assert typed.rows("id", "kind") == {("k", 2)}
+
+
+def test_a_record_that_cannot_be_read_is_rejected_also_where_records_without_a_code_are_skipped(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INCLOAD_LANDING", str(tmp_path / "landing"))
+    folder = tmp_path / "landing" / day(1)
+    folder.mkdir(parents=True)
+    lines = ["{cut off", '{"id": "k", "value": "a", "seq": 1, "kind": 2}', '{"id": "k", "seq": 9}',
+             '{"id": "k", "value": "b", "seq": 2, "kind": "odd"}']  # fmt: skip
+    (folder / "a.json").write_text("\n".join(lines))
+    table = make(
+        spark, tmp_path, {}, source=Files("{landing}/{window:%Y-%m-%d}/*.json"), contract=Numbered,
+        changes=Changes(**KEYED, operations=Operations("kind", insert=2, skip=None)),
+        quarantine=Quarantine(max_share=1.0),
+    )  # fmt: skip
+    evidence = table.load(1).evidence
+    assert table.rows("id", "value", "seq") == {("k", "a", 1)}
+    assert (evidence.skipped, evidence.quarantined) == (1, 2)
+    reasons = [reason for (found,) in table.log("rejected", "_reasons") for reason in found]
+    assert sorted(reasons) == ["kind: NULL is no operation code (insert '2'; skip NULL)", "not valid JSON"]
 
 
 def test_records_that_are_no_changes_are_counted_and_not_kept(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,18 +1,33 @@
 """Rows that lie within the records of a change feed, as feeds of several kinds write them."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+import pandera.pyspark as pa
+import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.assets import Changes, Files, Operations, Quarantine, Unwrapped
+from incload_assets.assets import Changes, Files, Kafka, Merge, Operations, Quarantine, Unwrapped
 from incload_assets.declaration.source import Source
 from incload_assets.platform.errors import DeclarationError
+from tests.servers.kafka import KafkaServer
 from tests.support.tables import Loaded, day, declared, make
 
 FILES = Files("{landing}/{window:%Y-%m-%d}/*.json")
+
+
+class Placed(pa.DataFrameModel):
+    """An item with its place in a topic."""
+
+    id: T.StringType = pa.Field(nullable=False)
+    value: T.StringType = pa.Field(nullable=True)
+    kafka_offset: T.LongType = pa.Field(nullable=False)
+
+
 KEYED: dict[str, Any] = {"keys": ["id"], "sequence_by": ["seq"]}
 
 
@@ -96,6 +111,43 @@ def test_the_row_of_a_delete_may_be_in_another_member_and_fields_deeper_in_the_r
     )
     assert table.rows() == {("changed", "b", 2)}
     assert [seq for _, seq in table.log("delete", "id", "seq")] == [9007199254740993]
+
+
+def test_tombstones_of_a_topic_are_no_records_without_a_row(
+    spark: SparkSession, tmp_path: Path, kafka: KafkaServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = f"feed-{uuid4().hex[:8]}"
+    kafka.create(topic)
+    at = round(datetime(2026, 1, 1, 12, tzinfo=UTC).timestamp() * 1000)
+    row = json.dumps({"type": "insert", "data": {"id": "k", "value": "a"}})
+    kafka.send(topic, [(0, "k", row, at), (0, "k", None, at + 1), (0, "k", json.dumps({"type": "insert"}), at + 2)])
+    monkeypatch.setenv("INCLOAD_KAFKA_SHOP_SERVERS", kafka.servers)
+    table = make(
+        spark, tmp_path, {},
+        source=Unwrapped(Kafka("shop", topic), row="data", fields={"op": "type"}),
+        contract=Placed, quarantine=Quarantine(max_share=1.0),
+        changes=Changes(keys=["id"], sequence_by=["kafka_offset"], operations=Operations("op", insert="insert")),
+    )  # fmt: skip
+    evidence = table.load(1).evidence
+    assert table.rows("id", "value", "kafka_offset") == {("k", "a", 0)}
+    assert (evidence.skipped, table.log("rejected", "_reasons")) == (1, [(["no data"],)])
+
+
+def test_a_field_that_a_record_lacks_beside_its_row_leaves_its_column_as_it_is(
+    spark: SparkSession, landing: Path
+) -> None:
+    lines: list[dict[str, Any]] = [
+        {"seq": 1, "meta": {"text": "first"}, "data": {"id": "k"}},
+        {"seq": 2, "meta": {}, "data": {"id": "k"}},
+        {"seq": 3, "data": {"id": "k"}},
+        {"seq": 1, "meta": {"text": "first"}, "data": {"id": "null"}},
+        {"seq": 2, "meta": {"text": None}, "data": {"id": "null"}},
+    ]
+    (landing / "a.json").write_text("\n".join(map(json.dumps, lines)))
+    source = Unwrapped(FILES, fields={"seq": "seq", "value": "meta.text"})
+    table = make(spark, landing.parents[1], {}, source=source, changes=Changes(**KEYED), write=Merge(partial=True))
+    table.load(1)
+    assert table.rows() == {("k", "first", 3), ("null", None, 2)}
 
 
 WRONG: dict[str, tuple[Any, str]] = {

@@ -163,6 +163,7 @@ CONNECTORS: Mapping[str, Connector] = {
         "source has no scn, no commit_scn, or neither rs_id nor lcr_position: the order of the event is unknown",
         whole=False,
         completing="use supplemental logging of all columns",
+        timestamp="timestamp[us]",
     ),
     "mongodb": Connector(
         "MongoDB",
