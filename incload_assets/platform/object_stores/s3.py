@@ -179,8 +179,11 @@ class S3(ObjectStore):
         return Failure("wrong settings", name) if isinstance(error, boto.BotoCoreError) else None
 
     def now(self, path: str) -> datetime:
-        """The time by the clock that sets the modification times of objects."""
-        answered = self.file_system().call_s3("head_bucket", Bucket=path.split("/")[2])
+        """The time by the clock that sets the modification times of objects, from an answer about this one."""
+        bucket = self.bucket(path)
+        # a listing of the prefix: with rights on a prefix alone, a request for the whole bucket is refused
+        request = {"Bucket": bucket.split("/")[2], "Prefix": path[len(bucket) + 1 :], "MaxKeys": 1}
+        answered = self.file_system().call_s3("list_objects_v2", **request)
         return parsedate_to_datetime(answered["ResponseMetadata"]["HTTPHeaders"]["date"])
 
     def delta_options(self) -> dict[str, str]:

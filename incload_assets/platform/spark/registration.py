@@ -9,6 +9,7 @@ person, and one that only stood still ends when it goes on. The ages of registra
 
 import json
 import os
+import re
 import socket
 import threading
 import time
@@ -23,7 +24,7 @@ import psutil
 
 from incload_assets.platform.errors import IncrementalLoadError, SparkUnavailable
 from incload_assets.platform.failures import masked
-from incload_assets.platform.object_stores import DRIVER_FOLDER, in_object_store, object_store
+from incload_assets.platform.object_stores import DRIVER_FOLDER, kind_of, object_store, with_own_scheme
 from incload_assets.platform.object_stores.s3 import S3
 from incload_assets.platform.settings import Settings
 
@@ -33,38 +34,50 @@ ENDS_AFTER = timedelta(seconds=60)
 """Time without a successful renewal after which a driver ends."""
 LAPSES_AFTER = timedelta(seconds=120)
 """Age at which another driver may register; longer than the above by more than a request takes."""
+_SERVER = re.compile(r"sc://(?:[^/@]*@)?(?P<host>\[[^]]*]|[^:/;]*)(?::(?P<port>\d+))?")
+_PORT = "15002"
 
 
 @dataclass(frozen=True)
 class Driver:
     """A Spark driver as its registration names it: who it is, and where, for people and to see whether it is gone.
 
-    ``where`` names the processes that can see each other: one boot of one machine, one container.
+    ``where`` names the processes that can see each other: one boot of one machine, one container. ``began`` is when the
+    process began there, because another process may get the number of one that has ended.
     """
 
     identity: str
     description: str
     pid: int = 0
     where: str = ""
+    began: str = ""
 
     @classmethod
     def of_process(cls, description: str) -> "Driver":
         """A driver that lives as long as this process, which starts Spark."""
         pid, host = os.getpid(), socket.gethostname()
-        return cls(uuid4().hex, f"{description}, process {pid} on {host}", pid, _where())
+        return cls(uuid4().hex, f"{description}, process {pid} on {host}", pid, _where(), _began(pid) or "")
 
     @classmethod
     def at(cls, address: str) -> "Driver":
         """A Spark Connect server that others have started; its clients register it together."""
-        bare = address.removeprefix("sc://").partition("/")[0]
-        if bare.partition(":")[0] in ("localhost", "127.0.0.1"):
-            bare = f"{bare} of {socket.gethostname()}"
-        return cls(f"server {bare}", f"the Spark Connect server {masked(bare)}")
+        found = _SERVER.match(masked(address))
+        assert found is not None, "the setting begins with sc://"
+        host, port = found["host"].lower(), found["port"] or _PORT
+        name = f"{host}:{port}"
+        if host in ("localhost", "127.0.0.1", "[::1]"):
+            name = f"{name} of {socket.gethostname()}"
+        return cls(f"server {name}", f"the Spark Connect server {name}")
 
     @property
     def is_gone(self) -> bool:
         """True if the driver was a process beside this one, and has ended."""
-        return bool(self.where) and self.where == _where() and not psutil.pid_exists(self.pid)
+        if not self.where or self.where != _where():
+            return False
+        if not psutil.pid_exists(self.pid):
+            return True
+        began = _began(self.pid)
+        return began == "" or bool(began and self.began and began != self.began)
 
 
 _UNKNOWN = Driver("unknown", "one whose registration cannot be read")
@@ -101,7 +114,12 @@ class Registration:
             try:
                 self._create(content)
             except FileExistsError:
-                raise self._refused(self._read(self._number) or _UNKNOWN) from None
+                other = self._read(self._number) or _UNKNOWN
+                if other.identity != self.driver.identity:
+                    raise self._refused(other) from None
+                # of another client of the same server, or of this one's request whose answer was lost
+                self._write(content)
+                return
             with suppress(FileExistsError):
                 self._create(content)
                 print(f"WARN {self.lake}: {_NOT_CONDITIONAL}", flush=True)
@@ -121,10 +139,9 @@ class Registration:
             if newest > self._number:
                 return False
             self._write(json.dumps(asdict(self.driver)).encode())
-        except Exception as error:
-            if (failure := self._store.failure(error)) is None:
-                raise
-            print(f"WARN the registration in {self._folder} could not be renewed: {failure.code}", flush=True)
+        except Exception as error:  # every one, because nobody would see how the renewing thread ends
+            told = failure.code if (failure := self._store.failure(error)) else type(error).__name__
+            print(f"WARN the registration in {self._folder} could not be renewed: {told}", flush=True)
             return _now() - self._renewed < ENDS_AFTER.total_seconds()
         return True
 
@@ -136,12 +153,13 @@ class Registration:
                 self._client.pipe_file(self._path(self._number), json.dumps(asdict(gone)).encode())
 
     def keep_aside(self, lost: Callable[[], None] = lambda: None) -> threading.Event:
-        """Renews the registration by a thread until the event is set; ``lost`` is called when the driver must end."""
+        """Renews the registration by a thread until the event is set; sets it and calls ``lost`` if it must end."""
         over = threading.Event()
 
         def renew() -> None:
             while not over.wait(RENEWED_AFTER.total_seconds() / 2):
                 if not self.keep():
+                    over.set()
                     lost()
                     return
 
@@ -227,8 +245,8 @@ class Registration:
 
 def lake_of_one_driver(settings: Settings) -> str | None:
     """The lake of the settings, if only one Spark driver may commit there; else None."""
-    root = settings.lake_root
-    return root if in_object_store(root) and object_store(root).one_driver else None
+    kind, root = kind_of(settings.lake_root), with_own_scheme(settings.lake_root)
+    return root if kind is not None and kind.one_driver else None
 
 
 def _store_of(lake: str) -> S3:
@@ -247,3 +265,14 @@ def _where() -> str:
     with suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         return f"{file.read().strip()} {os.readlink('/proc/self/ns/pid')}"
     return ""
+
+
+def _began(pid: int) -> str | None:
+    """When a process began, in ticks since the boot; empty if it has ended unnoticed, None if the system does not tell.
+
+    psutil's time of it moves with the clock of the machine, and so would make a driver that runs look gone.
+    """
+    with suppress(OSError), open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        state, *values = file.read().rpartition(")")[2].split()
+        return "" if state in "ZX" else values[18]
+    return None

@@ -3,9 +3,10 @@
 import atexit
 import logging
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from threading import Event, Timer
@@ -25,6 +26,7 @@ from incload_assets.platform.spark.registration import Driver, Registration, lak
 
 SILENT_SECONDS = 15.0
 """Seconds after which a silent Spark server is reported: a cluster may be starting, or the address may be wrong."""
+_REPLACED = "the lake may have another Spark driver now"
 
 
 class SparkResource(dg.ConfigurableResource["SparkResource"]):
@@ -64,19 +66,23 @@ def open_session(settings: Settings, doing: str = "Spark") -> Iterator[SparkSess
 
     Errors of the block that mean a lost server, a full disk or an unreachable object store become SparkUnavailable.
     """
-    registered = None
+    over = None
     try:
-        registered = _registered_address(settings)
+        if (registration := _of_address(settings)) is not None:
+            registration.check()
         session = _in_process(settings) if settings.spark_mode == "in-process" else _connected(settings)
     except Exception as error:
-        if registered is not None:
-            registered.set()
         raise translate(error, doing) from error
     try:
+        if registration is not None:  # only now: an address at which no Spark is must not keep others away
+            over = _registered(registration, session)
         if settings.spark_mode != "local":
             _require_delta(session, settings)
         yield session
     except Exception as error:
+        if over is not None and over.is_set():
+            raise unavailable(f"{doing}: {_REPLACED}, so the session was stopped",
+                              remedy="run again: that registers this one, or names the other") from error  # fmt: skip
         if is_connection_lost(error) and settings.spark_mode != "in-process":
             set_retries(session, times=0)  # else stopping the session would also wait for the lost server
         meaning = translate(error, doing)
@@ -84,8 +90,8 @@ def open_session(settings: Settings, doing: str = "Spark") -> Iterator[SparkSess
             raise
         raise meaning from error
     finally:
-        if registered is not None:
-            registered.set()
+        if over is not None:
+            over.set()
         if settings.spark_mode != "in-process":  # stopping that one would stop the JVM of all sessions
             session.stop()
 
@@ -130,13 +136,25 @@ def connect(url: str) -> SparkSession:
     return session
 
 
-def _registered_address(settings: Settings) -> Event | None:
-    """Registers a Spark server that others have started, until the event is set."""
+def _of_address(settings: Settings) -> Registration | None:
+    """The registration of a Spark server that others have started, if the lake needs one."""
     if settings.spark_mode != "remote" or (lake := lake_of_one_driver(settings)) is None:
         return None
-    registration = Registration(lake, Driver.at(settings.spark))
+    return Registration(lake, Driver.at(settings.spark))
+
+
+def _registered(registration: Registration, session: SparkSession) -> Event:
+    """Registers the session's server until the event is set; the session is stopped if the server loses its place."""
+
+    def lost() -> None:
+        print(f"error: {_REPLACED}, so this session ends", flush=True)
+        set_retries(session, times=0)  # else a server that is lost, too, would be waited for
+        with suppress(Exception):
+            session.interruptAll()
+        session.stop()
+
     registration.register()
-    return registration.keep_aside()
+    return registration.keep_aside(lost)
 
 
 def _connected(settings: Settings) -> SparkSession:
@@ -175,11 +193,18 @@ def _in_process(settings: Settings) -> SparkSession:
 @lru_cache
 def _register_process(lake: str) -> None:
     """Registers this process's Spark with a lake until the process ends, which it does if it loses its place."""
+
+    def lost() -> None:
+        with suppress(Exception):
+            print(f"error: {_REPLACED}, so this process ends", file=sys.stderr)
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(1)  # a commit that it still made could replace one of the other driver's
+
     registration = Registration(lake, Driver.of_process("a Spark"))
     registration.register()
     atexit.register(registration.release)
-    # a commit that it still made could replace one of the other driver's
-    registration.keep_aside(lost=lambda: os._exit(1))
+    registration.keep_aside(lost)
 
 
 def _started_in_process(settings: Settings) -> SparkSession:
