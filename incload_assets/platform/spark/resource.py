@@ -104,7 +104,14 @@ def connect(url: str) -> SparkSession:
         bypassed = os.environ.get("no_grpc_proxy") or os.environ.get("no_proxy") or ""  # noqa: SIM112
         if "localhost" not in bypassed.split(","):
             os.environ["no_grpc_proxy"] = ",".join(filter(None, [bypassed, "localhost"]))  # noqa: SIM112
-    session = SparkSession.builder.remote(url).create()
+    try:
+        session = SparkSession.builder.remote(url).create()
+    except ValueError:  # its text has the address, with the token in it
+        raise not_installed(
+            f"INCLOAD_SPARK={masked(url)} is no address of a Spark Connect server",
+            rule="it is sc://host:port/;use_ssl=true;token=…, with a slash before the options",
+            remedy="correct it where the code location runs",
+        ) from None
     _quiet()
     log = dg.get_dagster_logger()  # in this thread, because another one would not get the run's logger
     silence = f"the Spark server {masked(url)} has not answered yet; the connection is retried for up to ten minutes"

@@ -5,6 +5,7 @@ import logging
 import os
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 
 import dagster as dg
@@ -117,6 +118,14 @@ def test_a_server_that_does_not_answer_is_a_transient_fault_that_shows_no_token(
         "the Spark server sc://localhost:9/;token=*** does not answer. Remedy: start it, or check INCLOAD_SPARK."
     )
     assert caught.value.transient
+
+
+def test_an_address_whose_options_lack_their_slash_is_refused_without_its_token() -> None:
+    settings = Settings(spark="sc://spark:15002;token=not-to-be-shown")
+    told = "is no address of a Spark Connect server"
+    with pytest.raises(SparkUnavailable, match=told) as refused, open_session(settings):
+        pass
+    assert "not-to-be-shown" not in "".join(traceback.format_exception(refused.value))
 
 
 def test_who_waits_for_a_server_elsewhere_is_told_so() -> None:
