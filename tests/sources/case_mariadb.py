@@ -21,7 +21,7 @@ class MariadbCase(DatabaseCase):
     account = (
         f"CREATE USER IF NOT EXISTS {READER} IDENTIFIED BY '{PASSWORD}'",
         f"GRANT SELECT ON {DATABASE}.everything TO {READER}",
-        f"GRANT PROCESS ON *.* TO {READER}",
+        f"GRANT PROCESS, SLAVE MONITOR ON *.* TO {READER}",
     )
 
 

@@ -78,13 +78,15 @@ class Stated:
 class Catalog:
     """A table or view in the catalog: its schema and name, its columns in order.
 
-    ``oid`` changes when the table is created again; 0 if the database has no such number.
+    ``oid`` changes when the table is created again; 0 if the database has no such number. ``blind`` says why the server
+    does not tell all transactions of this table; empty if it tells them.
     """
 
     schema: str
     name: str
     oid: int
     columns: tuple[Column, ...]
+    blind: str = ""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,14 @@ import pymysql
 
 REPLICA = "a replica does not know the transactions of its primary server"
 _OLD = "the server's list of transactions is old, because others ask for it all the time"
+_UNTOLD = "the account may not see whether the server is a replica; GRANT {right} to it"
 _HIDDEN = "the account may not see transactions of others; GRANT PROCESS ON *.* to it"
+# Engines without transactions are seen by their statements. Others may also read tables of another server.
+_ENGINES = ("innodb", "myisam", "mrg_myisam", "aria", "memory", "csv", "archive")
+# A replica that is stopped has no session of the system. The rows of these queries are its connections to primaries.
+_MARIADB = ("SHOW ALL SLAVES STATUS", "SLAVE MONITOR ON *.*")
+_CHANNELS = "performance_schema.replication_connection_configuration"
+_MYSQL = (f"SELECT channel_name FROM {_CHANNELS}", f"SELECT ON {_CHANNELS}")
 # A statement takes NOW() when it arrives, and may wait for a lock before its transaction begins. Sessions of the system
 # apply changes of another server: a replica's, or a cluster's.
 _STATEMENTS = """
@@ -27,6 +34,7 @@ SELECT thread, thread = connection_id(),
 FROM (SELECT trx_mysql_thread_id AS thread, trx_started AS begun, convert_tz(trx_started, 'SYSTEM', '+00:00') AS utc
   FROM information_schema.innodb_trx WHERE trx_is_read_only = 0 OR trx_mysql_thread_id = connection_id()) AS running
 """
+_ER = pymysql.constants.ER
 _CACHED_SECONDS, _LOOKS = 0.11, 50
 
 
@@ -43,7 +51,24 @@ def running(connection: Any) -> tuple[dict[str, datetime | None], str]:
         begun[str(thread)] = min(known, begin) if known and begin else None
     if any(of_system for _, of_system, _ in statements):
         blind = REPLICA
+    blind = blind or _replicates(connection)
     return {thread: begin and begin.replace(tzinfo=UTC) for thread, begin in begun.items()}, blind
+
+
+def unseen(engine: str | None) -> str:
+    """The reason why transactions of a table's engine are not known; empty if they are. A view has no engine."""
+    known = engine is None or engine.lower() in _ENGINES
+    return "" if known else f"the transactions of the storage engine {engine} are not known"
+
+
+def _replicates(connection: Any) -> str:
+    query, right = _MARIADB if connection.is_mariadb else _MYSQL
+    try:
+        return REPLICA if connection.rows(query) else ""
+    except pymysql.err.OperationalError as error:
+        if error.args[0] not in (_ER.SPECIFIC_ACCESS_DENIED_ERROR, _ER.TABLEACCESS_DENIED_ERROR):
+            raise
+        return _UNTOLD.format(right=right)
 
 
 def _transactions(connection: Any) -> tuple[list[tuple[Any, ...]], str]:
@@ -53,7 +78,7 @@ def _transactions(connection: Any) -> tuple[list[tuple[Any, ...]], str]:
         try:
             found = connection.rows(_TRANSACTIONS)
         except pymysql.err.OperationalError as error:
-            if error.args[0] != pymysql.constants.ER.SPECIFIC_ACCESS_DENIED_ERROR:
+            if error.args[0] != _ER.SPECIFIC_ACCESS_DENIED_ERROR:
                 raise
             blind = _HIDDEN
             break

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pymysql
 
 from incload_assets.platform.dialects.dialect import APPLICATION, Address, Catalog, Column, Dialect, Server, Stated
-from incload_assets.platform.dialects.innodb import REPLICA, running
+from incload_assets.platform.dialects.innodb import REPLICA, running, unseen
 from incload_assets.platform.dialects.tls import context_of
 from incload_assets.platform.dialects.values import moment, reached
 
@@ -22,18 +22,26 @@ _SESSION = """SET SESSION time_zone = '+00:00', sql_mode = 'ANSI_QUOTES,NO_BACKS
  /*!50720 , max_execution_time = {seconds}000, transaction_read_only = 1,
  transaction_isolation = 'REPEATABLE-READ' */"""
 _JDBC_TLS = {"DISABLED": "disable", "REQUIRED": "trust", "VERIFY_CA": "verify-ca", "VERIFY_IDENTITY": "verify-full"}
+# The information schema compares names without case: BINARY tells Orders from orders. Each of its views needs the names
+# as given, or the server opens all tables of all databases.
 _CATALOG = """
-SELECT t.table_schema, t.table_name, c.column_name,
+SELECT t.table_schema, t.table_name, t.engine, c.column_name,
   IF(c.column_type LIKE 'bigint%%unsigned%%', 'bigint unsigned', c.data_type),
   IF(c.extra LIKE '%%auto_increment%%', t.auto_increment - 1, NULL)
-FROM information_schema.columns c JOIN information_schema.tables t USING (table_schema, table_name)
-WHERE t.table_schema = coalesce(%s, database()) AND t.table_name = %s ORDER BY c.ordinal_position
+FROM information_schema.columns c, information_schema.tables t
+WHERE c.table_schema = coalesce(%s, database()) AND c.table_name = %s
+  AND t.table_schema = coalesce(%s, database()) AND t.table_name = %s
+  AND BINARY c.table_schema = BINARY t.table_schema AND BINARY c.table_name = BINARY t.table_name
+  AND (@@lower_case_table_names OR BINARY t.table_schema = coalesce(%s, database()) AND BINARY t.table_name = %s)
+ORDER BY c.ordinal_position
 """
 _STATED = """
 SELECT c.column_name, c.column_type, c.is_nullable = 'NO', c.column_key = 'PRI', EXISTS (SELECT 1
-  FROM information_schema.statistics s WHERE s.table_schema = c.table_schema AND s.table_name = c.table_name
+  FROM information_schema.statistics s WHERE s.table_schema = %s AND s.table_name = %s
+  AND BINARY s.table_schema = BINARY c.table_schema AND BINARY s.table_name = BINARY c.table_name
   AND s.column_name = c.column_name AND s.seq_in_index = 1)
-FROM information_schema.columns c WHERE c.table_schema = %s AND c.table_name = %s ORDER BY c.ordinal_position
+FROM information_schema.columns c WHERE c.table_schema = %s AND c.table_name = %s
+  AND BINARY c.table_schema = %s AND BINARY c.table_name = %s ORDER BY c.ordinal_position
 """
 _INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
 _BYTES = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")
@@ -82,7 +90,8 @@ class Mysql(Dialect):
     gate = "the account's host in the server"
     patterns: ClassVar = {
         "refused": r"Access denied for user [^\n]*|Unknown database '[^'\n]*'|[^\n]* is not allowed to connect[^\n]*"
-        r"|insecure transport[^\n]*|SSL is required[^\n]*|[^\n]*ssl not enabled[^\n]*|[^\n]*certificate[^\n]*"
+        r"|insecure transport[^\n]*|SSL is required[^\n]*|[^\n]*ssl not enabled[^\n]*"
+        r"|[^\n]*(certificate of ssl-ca|\[SSL: \w*CERT|SSL hostname verification|Self signed cert|serverSslCert)[^\n]*"
         r"|SSLHandshakeException[^\n]*|RSA public key[^\n]*|[Aa]uthentication plugin [^\n]*",
         "forbidden": r"\w+ command denied to user [^\n]*|[^\n]*lack rights to use them|(?<=^1227: ).+",
         "missing": r"Table '[^\n]*' doesn't exist|Unknown column [^\n]*|(?<=^1146: |^1054: ).+",
@@ -138,8 +147,7 @@ class Mysql(Dialect):
     def catalog(self, connection: Any, name: str) -> Catalog | None:
         """Columns of ``database.table``; raises an error if a column may not be read."""
         schema, _, table = name.rpartition(".")
-        rows = connection.rows(_CATALOG, [schema or None, table])
-        rows = [row for row in rows if row[1] == table] or rows  # names that differ in case alone are several tables
+        rows = connection.rows(_CATALOG, [schema or None, table] * 3)
         try:
             connection.rows(f"SELECT * FROM {'.'.join(map(self.quoted, name.split('.')))} LIMIT 0")
         except pymysql.err.ProgrammingError as error:
@@ -150,7 +158,7 @@ class Mysql(Dialect):
             Column(name, kind, cache=None if last is None else 1, last=last, long=kind in _LONG)
             for *_, name, kind, last in rows
         ]
-        return Catalog(rows[0][0], rows[0][1], 0, tuple(columns)) if rows else None
+        return Catalog(rows[0][0], rows[0][1], 0, tuple(columns), unseen(rows[0][2])) if rows else None
 
     def stated(self, connection: Any, table: Catalog) -> list[Stated]:
         """Types as the server spells them."""
@@ -158,7 +166,7 @@ class Mysql(Dialect):
         kinds = {name: "" if kind == "decimal" else _KINDS.get(kind, "string") for name, kind in types.items()}
         return [
             Stated(name, said, kinds[name] or said.partition(" ")[0], *map(bool, facts))
-            for name, said, *facts in connection.rows(_STATED, [table.schema, table.name])
+            for name, said, *facts in connection.rows(_STATED, [table.schema, table.name] * 3)
         ]
 
     def server(self, connection: Any) -> Server:

@@ -134,6 +134,7 @@ class DatabaseSource(Source):
         with looking(table_name, self._place), database.connect() as connection:
             server = server_of(database.dialect, connection)  # before any row is read
             relation = relation_of(connection, table_name, database, self.table)
+            server = replace(server, blind=server.blind or relation.catalog.blind)
             yield DatabaseSession(
                 connection, server, relation, relation.column(table_name, self.by, self.types(database.dialect))
             )

@@ -22,7 +22,7 @@ from incload_assets.platform.errors import IncrementalLoadError, SourceUnavailab
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.local_servers.files import free_port
 from incload_assets.sources.database import reading as database_reading
-from incload_assets.sources.database.errors import looking
+from incload_assets.sources.database.errors import looking, meaning_of
 from incload_assets.sources.database.query_by_id import QueryById
 from incload_assets.sources.database.query_by_time import QueryByTime
 from tests.servers.mariadb import MariadbServer, running_mariadb
@@ -242,10 +242,44 @@ def test_a_replica_completes_no_window_even_if_it_can_be_written(
             f"CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {mariadb.port}, "
             f"MASTER_USER = '{mariadb.user}', MASTER_PASSWORD = '{mariadb.password}', MASTER_USE_GTID = current_pos",
             "START SLAVE SQL_THREAD",
+            f"CREATE USER {READER} IDENTIFIED BY '{replica.password}'",
+            f"GRANT SELECT, PROCESS ON *.* TO {READER}",
         )
-        found = look(BY_TIME, 1)[day(1)]
-        assert "a replica does not know the transactions of its primary server" in found.summary
-        assert not BY_TIME.settled(found)
+        told = "a replica does not know the transactions of its primary server"
+
+        def why(user: str) -> str:
+            monkeypatch.setenv("INCLOAD_DATABASE_SHOP_USER", user)
+            found = look(BY_TIME, 1)[day(1)]
+            assert BY_TIME.settled(found) == (not BY_TIME.why_open(found))
+            return BY_TIME.why_open(found)
+
+        assert why(READER) == told
+        replica.run(None, "STOP SLAVE")  # what the primary has done meanwhile comes later
+        assert why(replica.user) == told
+        untold = "the account may not see whether the server is a replica; GRANT SLAVE MONITOR ON *.* to it"
+        assert why(READER) == untold
+        replica.run(None, "RESET SLAVE ALL")  # as of a replica that becomes the primary
+        assert (why(replica.user), why(READER)) == ("", untold)
+
+
+def test_a_table_completes_no_window_if_the_transactions_of_its_engine_are_not_known(shop: MariadbShop) -> None:
+    far = replace(BY_TIME, table="far")
+    columns = "(id varchar(9) NOT NULL, changed timestamp(6) NOT NULL)"
+    for engine in ("MyISAM", "Aria", "MEMORY", "CSV"):
+        shop.run(f"CREATE OR REPLACE TABLE far {columns} ENGINE = {engine}")
+        assert far.settled(look(far, 1)[day(1)]), engine
+    shop.run("INSTALL SONAME 'ha_federatedx'")
+    try:
+        server = shop.server
+        shop.run(
+            f"CREATE OR REPLACE TABLE far {columns} ENGINE = FEDERATED CONNECTION = "
+            f"'mysql://{server.user}:{server.password}@{server.host}:{server.port}/{NAME}/items'"
+        )
+        found = look(far, 1)[day(1)]
+        assert far.why_open(found) == "the transactions of the storage engine FEDERATED are not known"
+        assert not far.settled(found)
+    finally:
+        shop.run("DROP TABLE far", "UNINSTALL SONAME 'ha_federatedx'")
 
 
 def test_without_process_no_window_becomes_complete_and_the_summary_says_what_to_grant(reader: MariadbShop) -> None:
@@ -253,7 +287,7 @@ def test_without_process_no_window_becomes_complete_and_the_summary_says_what_to
     found = look(BY_TIME, 1)[day(1)]
     assert found.summary.endswith("the account may not see transactions of others; GRANT PROCESS ON *.* to it")
     assert not BY_TIME.settled(found) and found.summary.endswith(BY_TIME.why_open(found))
-    reader.run(f"GRANT PROCESS ON *.* TO {READER}")
+    reader.run(f"GRANT PROCESS, SLAVE MONITOR ON *.* TO {READER}")
     complete = look(BY_TIME, 1)[day(1)]
     assert (BY_TIME.settled(complete), BY_TIME.why_open(complete)) == (True, "")
 
@@ -307,6 +341,34 @@ def test_names_may_have_any_character_and_windows_any_key(spark: SparkSession, s
     assert [row[name] for name in ("a`b", 'c"d', "A'", "%s", "sélect")] == [1, 2, 3, 4, 5]
     frame = source.extract_windows(spark, "items", {"it's \\ 1": position}, ["%s"]).select("_window")
     assert frame.head(2) == [("it's \\ 1",)]
+
+
+def test_names_that_differ_in_case_alone_are_different_tables(spark: SparkSession, shop: MariadbShop) -> None:
+    upper = NAME.upper()
+    shop.run(
+        "CREATE TABLE Items (id int PRIMARY KEY, changed timestamp NULL)",
+        "INSERT INTO Items VALUES (1, '2026-01-01 10:00')",
+        f"CREATE DATABASE {upper}",
+        f"CREATE TABLE {upper}.items (id date, big bigint NOT NULL UNIQUE, changed datetime)",
+    )
+    try:
+        columns = {
+            "items": ["no", "id", "value", "seq", "changed"], f"{NAME}.items": ["no", "id", "value", "seq", "changed"],
+            "Items": ["id", "changed"], f"{upper}.items": ["id", "big", "changed"],
+        }  # fmt: skip
+        keys = {"items": {"no"}, f"{NAME}.items": {"no"}, "Items": {"id"}, f"{upper}.items": {"big"}}
+        with Database.named("shop").connect() as connection:
+            for name, wanted in columns.items():
+                table = MYSQL.catalog(connection, name)
+                assert table and [column.name for column in table.columns] == wanted
+                stated = MYSQL.stated(connection, table)
+                assert [column.name for column in stated] == wanted
+                assert {column.name for column in stated if column.indexed} == keys[name]
+            assert MYSQL.catalog(connection, "ITEMS") is None
+        source = replace(BY_TIME, table="Items")
+        assert values(spark, source, look(source, 1)[day(1)], "id", "changed")["id"] == 1
+    finally:
+        shop.run(f"DROP DATABASE {upper}")
 
 
 def test_a_big_window_is_read_in_pieces_by_the_index_each_row_once(
@@ -423,6 +485,9 @@ def test_refusals_are_named_by_either_driver_and_without_secrets(
     url, user, password = (f"INCLOAD_DATABASE_SHOP_{part}" for part in ("URL", "USER", "PASSWORD"))
     reader.run(f"GRANT SELECT (id) ON shop.items TO {READER}")
     assert "SELECT command denied to user 'weak'" in failed_look(BY_TIME).problem  # not rows without columns
+    reader.run("CREATE TABLE certificates LIKE items")
+    error = failed_look(replace(BY_TIME, table="certificates"))
+    assert error.problem.startswith("items: shop.certificates: SELECT command denied to user 'weak'")
     reader.run(f"GRANT SELECT, SHOW VIEW ON shop.items TO {READER}", put("a", "", 1, "2026-01-01"))
     positions = look(BY_TIME, 1)
     reader.run(f"REVOKE ALL, GRANT OPTION FROM {READER}", f"GRANT SELECT ON shop.* TO {READER}", "DROP TABLE items")
@@ -459,6 +524,23 @@ def test_refusals_are_named_by_either_driver_and_without_secrets(
     monkeypatch.setenv(user, reader.server.user)
     assert "Unknown database 'nowhere'" in failed_look(BY_TIME).problem
     assert positions
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "told"),
+    [
+        ("1146: Table 'shop.certificates' doesn't exist", SourceUnreadable, "Table 'shop.certificates' doesn't exist"),
+        ("(conn=4) Table 'shop.certificates' doesn't exist", SourceUnreadable, "Table 'shop.certificates' doesn't"),
+        ("1054: Unknown column 'certificate' in 'SELECT'", SourceUnreadable, "Unknown column 'certificate'"),
+        ("1142: SELECT command denied to user 'weak'@'%' for table `shop`.`certificates`", SourceUnreadable,
+         "SELECT command denied to user"),
+        ("2013: Lost connection to server during query (SELECT * FROM certificates)", SourceUnavailable,
+         "the database is down or the connection was cut"),
+    ],
+)  # fmt: skip
+def test_an_error_that_names_a_table_of_certificates_is_no_refusal(text: str, kind: type[Exception], told: str) -> None:
+    error = meaning_of(MYSQL, "items", "shop.certificates", text)
+    assert type(error) is kind and error.problem.startswith(f"items: shop.certificates: {told}")
 
 
 def test_a_look_that_takes_too_long_is_ended(shop: MariadbShop, monkeypatch: pytest.MonkeyPatch) -> None:
