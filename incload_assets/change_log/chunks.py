@@ -3,7 +3,7 @@
 The files of a chunk are in a folder of its own within the log, and no version of the log contains them until one commit
 adds the files of all chunks. A note beside the files, written last, says what the chunk is of; without it the folder is
 an unfinished one, which a vacuum removes. A chunk is only used as long as nothing has changed that it depends on: the
-code, the columns that other code has added to the log, and the erasures of persons.
+code, the columns of the log, those that other code has added to it, and the erasures of persons.
 """
 
 import json
@@ -107,6 +107,7 @@ class Chunks:
         return {
             "window": self._window,
             "code_version": self._log.table.code_version,
+            "schema": self._log.schema.json(),  # a code version that is pinned may stay as the contract changes
             "barrier": staged.barrier,
             "foreign": list(staged.foreign),
         }

@@ -3,7 +3,8 @@
 A killed process leaves the chunks that it has read, and the next load of the window goes on with them, whatever has
 started it. A chunk is read again if the source holds something else for it since. Where a key that the window lacks is
 deleted, or where the source is to be at rest while it is read, the chunks are proven before they land: the source must
-hold for the window what it held before they were read. ``tests/model/copies.py`` explores this protocol.
+hold for the window what it held before they were read. Chunks with too many rejected rows are not used again, as the
+source is to be corrected. ``tests/model/copies.py`` explores this protocol.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,12 +24,12 @@ from incload_assets.ingest.facts import Facts
 from incload_assets.ingest.ingest import Staging, as_a_whole, facts_of_chunks, staged_chunk
 from incload_assets.ingest.ingestion import Ingestion
 from incload_assets.load.detection import detect
-from incload_assets.platform.errors import IncrementalLoadError, SourceChanged
+from incload_assets.platform.errors import ContractViolation, IncrementalLoadError, SourceChanged
 from incload_assets.platform.progress import tell
 from incload_assets.platform.wording import several
 
 ROUNDS = 5
-"""How often chunks are read that the source has changed meanwhile, where the window has to be proven."""
+"""How often chunks are read that the source has changed meanwhile, or whose files are gone."""
 MOST_CHUNKS = 1000
 
 
@@ -69,23 +70,33 @@ def staging_of(load: LoadContext, ingestion: Ingestion, asked: InChunks | None) 
 def _in_chunks(
     load: LoadContext, ingestion: Ingestion, *, asked: InChunks
 ) -> Iterator[tuple[Ingestion, Staged, Facts]]:
+    refuse_chunks(load.table)
+    chunks = Chunks(load.log, ingestion.window.key)
+    try:
+        with _landed_together(load, ingestion, chunks, asked) as found:
+            yield found
+    except ContractViolation:
+        chunks.forget()  # a row that is corrected at the source may leave no trace in what identifies its chunk
+        raise
+    if load.log.record(ingestion.window.key) is not None:
+        chunks.forget()
+
+
+@contextmanager
+def _landed_together(
+    load: LoadContext, ingestion: Ingestion, chunks: Chunks, asked: InChunks
+) -> Iterator[tuple[Ingestion, Staged, Facts]]:
     table, window = load.table, ingestion.window
-    refuse_chunks(table)
     with Staged(load.log, load.spark, [window.key]) as staged:
-        chunks = Chunks(load.log, window.key)
         position, read = _read_and_proven(load, ingestion, chunks, staged, asked)
         staged.files.extend(file for chunk in read for file in chunk.files)
         parts = [Facts.of_record(chunk.facts, chunk.unseen) for chunk in read]
         if read and (facts := facts_of_chunks(load, staged, parts)) is not None:
             yield replace(ingestion, position=position), staged, facts
-            if load.log.record(window.key) is not None:
-                chunks.forget()
             return
     load.info(f"{table.name} {window.key}: read as a whole, as it is empty, or a key has rows in two partitions")
     with as_a_whole(load, replace(ingestion, position=position)) as whole:
         yield whole
-        if load.log.record(window.key) is not None:
-            chunks.forget()
 
 
 def _read_and_proven(
@@ -101,6 +112,9 @@ def _read_and_proven(
         done = [there[one.fingerprint] for one in wanted if one.fingerprint in there]
         missing = [one for one in wanted if one.fingerprint not in there]
         read = [*done, *_read(load, window, position, chunks, asked, done, missing)]
+        if missing and not _are_there(load, chunks, staged, read):
+            load.info(f"{table.name} {window.key}: chunks whose files are gone, or that are too old, are read again")
+            continue
         if changes:
             former = [one.of for one in there.values() if one in done and table.source.retains_absent_keys]
             # what the oldest chunk may lack of a later position must not count as landed
@@ -113,10 +127,22 @@ def _read_and_proven(
         )
         position = now
     raise SourceChanged(
-        f"{table.name} {window.key}: the source changed during each of {ROUNDS} attempts to read it in chunks",
+        f"{table.name} {window.key}: the source changed, or files of chunks were removed, during each of {ROUNDS} "
+        "attempts to read it in chunks",
         rule="chunks land together, once the source holds what it held before they were read",
         remedy="none if the writer pauses, as the load is tried again and goes on with the chunks that did not change",
     )
+
+
+def _are_there(load: LoadContext, chunks: Chunks, staged: Staged, read: Sequence[Chunk]) -> bool:
+    """False if files were removed, or chunks have become too old, while others were read for hours."""
+    with Staged(load.log, load.spark, staged.windows) as now:
+        if (now.barrier, list(now.foreign)) != (staged.barrier, list(staged.foreign)):
+            return True  # the commit is refused, and the next attempt reads again what has to be read
+    if any(load.log.record(window) is not None for window in staged.windows):
+        return True  # another load has landed the window, and forgotten the chunks: the commit decides
+    there = {file.path for chunk in chunks.found(staged) for file in chunk.files}
+    return all(file.path in there for chunk in read for file in chunk.files)
 
 
 def _read(

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import pandera.pyspark as pa
+import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
@@ -27,9 +29,14 @@ from incload_assets.change_log import chunks as kept
 from incload_assets.change_log.chunks import Chunks, InChunks
 from incload_assets.change_log.context import ReadSoFar
 from incload_assets.change_log.staged import Staged
+from incload_assets.declaration.source import Position
 from incload_assets.declaration.write import Write
 from incload_assets.load.in_chunks import refuse_chunks
-from incload_assets.platform.errors import IncrementalLoadError
+from incload_assets.platform.dialects.dialect import Catalog, Column
+from incload_assets.platform.dialects.mysql import Mysql
+from incload_assets.platform.errors import ContractViolation, IncrementalLoadError
+from incload_assets.sources.database.chunks import chunks_of as database_chunks_of
+from incload_assets.sources.database.relation import Relation
 from incload_assets.sources.kafka.topic import Identity
 from incload_assets.sources.kafka.windows import chunks_of, position_of, ranges_of
 from tests.servers.kafka import KafkaServer
@@ -55,6 +62,12 @@ class UniqueItem(Item):
         """Pandera's own form."""
 
         unique = ["value"]  # noqa: RUF012
+
+
+class Wider(Item):
+    """An item with one more column."""
+
+    more: T.StringType = pa.Field(nullable=True)
 
 
 class Killed(BaseException):
@@ -126,6 +139,38 @@ def test_a_window_that_is_not_complete_keeps_only_chunks_that_the_source_still_h
     told = read_chunks(table, asked=None)
     assert [one.chunks for one in told] == [2, 3, 4]
     assert table.rows() == shop.rows(ITEMS)
+
+
+@pytest.mark.integration
+def test_rows_that_were_corrected_after_too_many_were_rejected_are_read_again(
+    spark: SparkSession, tmp_path: Path, shop: Shop
+) -> None:
+    shop.run(OLDER.replace("1000", "20"), "UPDATE items SET id = NULL WHERE seq % 2 = 0")
+    table = make(spark, tmp_path, source=BY_TIME, changes=NEWEST)
+    with pytest.raises(ContractViolation):
+        read_chunks(table)
+    shop.run("UPDATE items SET id = 'i' || seq WHERE id IS NULL")
+    read_chunks(table, asked=None)
+    assert table.rows() == shop.rows(ITEMS)
+
+
+COMPLETE = Position("", {"low": None, "high": 500, "rows": 9, "least": 100, "most": 450, "state": "closed"}, "", 9)
+
+
+def chunks_of_a_table(*database: object, oid: int = 0) -> list[Position]:
+    relation = Relation("shop.items", Catalog("shop", "items", oid, (column := Column("no", "bigint"),)), Mysql())
+    return database_chunks_of(None, relation, column, COMPLETE, 4, [], database)
+
+
+def test_chunks_of_a_complete_window_of_a_query_are_of_one_table_of_one_database() -> None:
+    where = [("a", 1, "shop"), ("b", 1, "shop"), ("a", 2, "shop"), ("a", 1, "test")]
+    found = [chunks_of_a_table(*one) for one in where] + [chunks_of_a_table(*where[0], oid=1)]
+    assert len({one.fingerprint for chunks in found for one in chunks}) == sum(map(len, found)) == 20
+
+
+def test_chunks_of_a_complete_window_of_a_query_have_bounds_within_their_ranges() -> None:
+    found = [[one.detail[name] for name in ("low", "high", "least", "most")] for one in chunks_of_a_table()]
+    assert found == [[None, 187, 100, 186], [187, 275, 187, 274], [275, 362, 275, 361], [362, 500, 362, 450]]
 
 
 def deliver(folder: Path, name: str, *items: str) -> None:
@@ -204,6 +249,8 @@ def test_a_topic_is_read_in_ranges_of_offsets(
         ({0: (0, 10)}, []),
         ({0: (5, 100), 1: (0, 3), 2: (7, 8)}, [{0: (5, 20)}, {0: (50, 60), 1: (0, 1)}]),
         ({0: (0, 10)}, [{0: (0, 20)}, {1: (0, 2)}]),
+        ({0: (0, 1040)}, [{0: (250, 500)}, {0: (260, 520)}]),
+        ({0: (0, 9), 1: (0, 9)}, [{0: (0, 5), 1: (3, 6)}, {0: (5, 8), 1: (5, 7)}, {0: (5, 8)}]),
     ],
 )
 def test_chunks_of_offsets_have_each_offset_once(position: Any, known: Any) -> None:
@@ -218,7 +265,7 @@ def test_what_other_code_has_read_or_too_long_ago_or_whose_file_is_gone_is_not_u
 ) -> None:
     for number in range(3):
         deliver(tmp_path, f"{day(1)}/{number}.json", f"i{number}")
-    options: dict[str, Any] = {"source": files, "changes": NEWEST}
+    options: dict[str, Any] = {"source": files, "changes": NEWEST, "code_version": "1"}
     table = make(spark, tmp_path / "lake", **options)
     with pytest.raises(Killed), killed_after(2):
         read_chunks(table, asked=InChunks(3, 1))
@@ -229,12 +276,24 @@ def test_what_other_code_has_read_or_too_long_ago_or_whose_file_is_gone_is_not_u
             return len(Chunks(log, day(1)).found(staged))
 
     assert found() == 2
-    assert found(make(spark, tmp_path / "lake", code_version="2", **options)) == 0
+    assert found(make(spark, tmp_path / "lake", **options | {"code_version": "2"})) == 0
+    assert found(make(spark, tmp_path / "lake", contract=Wider, **options)) == 0
     with mock.patch.object(kept, "MAX_AGE", timedelta(0)):
         assert found() == 0
     next((tmp_path / "lake" / "_changes" / "items" / kept.CHUNKS).rglob("*.parquet")).unlink()
     assert found() == 1
-    read_chunks(table, asked=None)
+    keep, gone = Chunks.keep, []
+
+    def keep_as_a_file_goes(self: Chunks, *arguments: Any) -> Any:
+        chunk = keep(self, *arguments)
+        if not gone:
+            gone.append(chunk.files[0].path)
+            (tmp_path / "lake" / "_changes" / "items" / gone[0]).unlink()
+        return chunk
+
+    with mock.patch.object(Chunks, "keep", keep_as_a_file_goes):
+        told = read_chunks(table, asked=None)
+    assert [one.chunks for one in told] == [2, 3, 3]
     assert table.rows("id") == {("i0",), ("i1",), ("i2",)}
     assert found() == 0
 

@@ -34,7 +34,7 @@ OPERATIONS = "tests/ingest/test_operations.py::test_"
 
 MUTANTS_OF_CONTRACTS = [
     Mutant("unwrapped: a record without its row is told", CONVERGENCE, "sources.unwrapped:Unwrapped._rows",
-           'F.coalesce("__malformed", F.when(F.col("_malformed").isNotNull(), fault))', 'F.col("__malformed")',
+           'F.coalesce("__malformed", F.when(wrong, fault))', 'F.col("__malformed")',
            ("tests/sources/test_unwrapped.py::test_"
             "feeds_that_say_what_a_record_does_beside_its_row_give_the_table_that_they_describe",)),
     Mutant("operations: an unknown code is rejected", CONVERGENCE, "ingest.validate:_unknown_code",

@@ -175,7 +175,7 @@ def test_a_private_authority_is_trusted_only_if_it_is_named(
         ({"URL": "http://registry", "PASSWORD": "not-to-be-shown"}, "only one is set"),
         ({"URL": "http://registry", "USER": "me", "PASSWORD": "x", "TOKEN": "not-to-be-shown"}, "are set"),
         ({"URL": "http://registry", "USER": "m:e", "PASSWORD": "not-to-be-shown"}, "USER has a colon"),
-        ({"URL": "http://registry", "TOKEN": "not-to-be-shown\nX: y"}, "TOKEN has a line break"),
+        ({"URL": "http://registry", "TOKEN": "not-to-be-shown\nX: y"}, "TOKEN has a character that no header can have"),
         ({"URL": "http://registry", "TOKEN_FILE": "/nowhere/not-to-be-shown"}, "cannot be read"),
     ],
 )

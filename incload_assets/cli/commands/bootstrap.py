@@ -39,11 +39,14 @@ def bootstrap(
     For a table that begins with a large database table, folder or topic: one partition has all that is older than the
     others. Its chunks are ranges of the window column, groups of files or ranges of offsets. Each is read and validated
     by itself, and kept in the lake. When all are there the partition lands in one commit, is merged, reconciled and
-    turns green, as in any load. Other partitions load meanwhile; of a row in both the newer change stays.
+    turns green, as in any load. Other partitions load meanwhile, unless loads of the table run one at a time and it has
+    a subject, or a sensor's run goes on with the chunks; of a row in both the newer change stays.
 
     If it is killed, repeat it: chunks are read again only if they were not finished, the source holds other rows for
-    them since, or they are older than 36 hours. Any other load of the partition goes on with them, too. Rows, share and
-    time left are shown here, in the run's log, and as observations of the partition in the UI.
+    them since, or they are older than 36 hours; all of them if the partition has become complete, or was refused for
+    its rejected rows. Any other load of the partition goes on with them, too. Dagster's run monitoring ends a run that
+    takes longer than max_runtime_seconds of dagster.yaml (four hours), and the next one goes on. Rows, share and time
+    left are shown here, in the run's log, and as observations of the partition in the UI.
 
     - **Writes:** the table and its log in the lake. The source is only read.
     - **Spark:** started if it is not up.

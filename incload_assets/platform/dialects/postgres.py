@@ -117,17 +117,10 @@ class Postgres(Dialect):
     def connect(self, address: Address) -> Iterator[_Connection]:
         """A connection of psycopg."""
         connection = _Connection.connect(
-            host=address.host,
-            port=address.port,
-            dbname=address.catalog,
-            user=address.user,
-            password=address.password,
-            connect_timeout=address.connect_seconds,
-            application_name=APPLICATION,
-            options=_session(address.timeout),
-            autocommit=True,
-            **address.tls,  # type: ignore[arg-type]
-        )
+            host=address.host, port=address.port, dbname=address.catalog, user=address.user,
+            password=address.password, connect_timeout=address.connect_seconds, application_name=APPLICATION,
+            options=_session(address.timeout), autocommit=True, **address.tls,  # type: ignore[arg-type]
+        )  # fmt: skip
         with connection, cut_after(2 * address.timeout + address.connect_seconds, connection.fileno()):
             yield connection
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from incload_assets.declaration.source import Position
@@ -19,6 +20,7 @@ def chunks_of(
     position: Position,
     number: int,
     known: Sequence[Position],
+    database: Sequence[object] = (),
 ) -> list[Position]:
     """Positions of chunks of a window: ranges with about as many rows each.
 
@@ -26,8 +28,9 @@ def chunks_of(
     further part of the rows begins, or else evenly between the least and the greatest value. Rows of one value, or
     without a value, are never divided.
 
-    A window that is complete only loses rows, to later windows, so that a chunk of it need not be read again. The
-    chunks of another window are identified by count and hash of their rows, from one query.
+    A window that is complete only loses rows, to later windows, so that a chunk of it need not be read again: it is
+    identified by its range, the ``database``'s address, and the table's number. The chunks of another window are
+    identified by count and hash of their rows, from one query.
     """
     detail = position.detail
     whole, least, most = Range(detail["low"], detail["high"]), detail["least"], detail["most"]
@@ -40,14 +43,21 @@ def chunks_of(
     ranges = {str(number): one for number, one in enumerate(_ranges(whole, kept, cuts))}
     if detail["state"] == "closed":
         share = Found(detail["rows"] // len(ranges) + 1, size=position.size // len(ranges), least=least, most=most)
-        found = dict.fromkeys(ranges, share)
+        found = {key: _within(one, share) for key, one in ranges.items()}
     else:
         found = found_in(connection, relation, column, ranges)
-    return [_position(ranges[key], one, detail["state"]) for key, one in found.items() if one.rows]
+    place = [*database, relation.catalog.oid]
+    return [_position(ranges[key], one, detail["state"], place) for key, one in found.items() if one.rows]
 
 
-def _position(part: Range, found: Found, state: str) -> Position:
-    content = json.dumps([part.low, part.high, state, *([] if state == "closed" else [found.rows, found.hash])])
+def _within(part: Range, found: Found) -> Found:
+    """The same with bounds within a range, between which it is cut for several readers."""
+    least = found.least if found.least is None or part.low is None else max(found.least, part.low)
+    return replace(found, least=least, most=None if found.most is None else min(found.most, part.high - 1))
+
+
+def _position(part: Range, found: Found, state: str, place: Sequence[object]) -> Position:
+    content = json.dumps([part.low, part.high, state, *(place if state == "closed" else [found.rows, found.hash])])
     fingerprint = hashlib.sha256(content.encode()).hexdigest()[:16]
     values = {"low": part.low, "high": part.high, "rows": found.rows, "least": found.least, "most": found.most}
     return Position(fingerprint, values, f"about {several(found.rows, 'row')}", found.size)

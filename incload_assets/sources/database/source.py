@@ -28,6 +28,7 @@ from incload_assets.sources.database.relation import DatabaseName, Relation, che
 class DatabaseSession:
     """A connection for one detection of a table; the state of the server is from before any row is read."""
 
+    database: Database
     connection: Any
     server: Server
     relation: Relation
@@ -109,7 +110,8 @@ class DatabaseSource(Source):
     ) -> list[Position]:
         """Ranges of the window column; see :meth:`Source.divided`."""
         with self.look(table_name) as look:
-            return chunks_of(look.connection, look.relation, look.column, position, number, known)
+            database = look.database.host, look.database.port, look.database.catalog
+            return chunks_of(look.connection, look.relation, look.column, position, number, known, database)
 
     def empty_position(self, window: Window) -> Position:
         """The position of a window that is complete without a row."""
@@ -135,9 +137,8 @@ class DatabaseSource(Source):
             server = server_of(database.dialect, connection)  # before any row is read
             relation = relation_of(connection, table_name, database, self.table)
             server = replace(server, blind=server.blind or relation.catalog.blind)
-            yield DatabaseSession(
-                connection, server, relation, relation.column(table_name, self.by, self.types(database.dialect))
-            )
+            column = relation.column(table_name, self.by, self.types(database.dialect))
+            yield DatabaseSession(database, connection, server, relation, column)
 
     @property
     def _place(self) -> str:

@@ -148,19 +148,20 @@ def position_of(identity: Identity, ranges: Ranges, *, closed: bool) -> Position
 
 
 def chunks_of(position: Position, number: int, known: Sequence[Position] = ()) -> list[Position]:
-    """Positions of about ``number`` chunks; ``known`` ones of the same log stay as they are, within the position."""
+    """Positions of about ``number`` chunks; ``known`` ones of the same log stay as they are, within the position.
+
+    Of known chunks that overlap the first stays.
+    """
     ranges = ranges_of(position)
     if not ranges:
         return []
     identity = identity_of(position)
-    kept = [
-        one
-        for one in known
-        if identity_of(one) == identity
-        and all(
-            p in ranges and ranges[p][0] <= begin and end <= ranges[p][1] for p, (begin, end) in ranges_of(one).items()
-        )
-    ]
+    kept: list[Position] = []
+    for one in known:
+        parts = ranges_of(one)
+        inside = all(p in ranges and ranges[p][0] <= begin and end <= ranges[p][1] for p, (begin, end) in parts.items())
+        if identity_of(one) == identity and inside and not any(_overlap(parts, ranges_of(other)) for other in kept):
+            kept.append(one)
     most = max(1, -(-sum(end - begin for begin, end in ranges.values()) // number))
     chunk: dict[int, tuple[int, int]] = {}
     chunks = []
@@ -176,6 +177,10 @@ def chunks_of(position: Position, number: int, known: Sequence[Position] = ()) -
                 begin = chunk[partition][1]
             begin = then
     return [*kept, *chunks, *([position_of(identity, chunk, closed=True)] if chunk else [])]
+
+
+def _overlap(left: Ranges, right: Ranges) -> bool:
+    return any(left[p][0] < right[p][1] and right[p][0] < left[p][1] for p in left.keys() & right.keys())
 
 
 def _highest(left: Offsets, right: Offsets) -> dict[int, int]:

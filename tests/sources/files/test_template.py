@@ -142,7 +142,7 @@ def test_a_wrong_path_is_refused_with_what_to_write(path: str, says: str) -> Non
     [
         (
             {"format": "xml"},
-            "format is 'xml'. Rule: it is 'json' or 'csv' or 'parquet', or None. Remedy: correct format, or leave",
+            "format is 'xml'. Rule: it is 'json' or 'csv' or 'parquet' or 'avro', or None. Remedy: correct format",
         ),
         (
             {"absent": "fail"},
