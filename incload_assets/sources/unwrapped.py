@@ -181,7 +181,7 @@ def _at(path: str) -> Column:
 
 
 def _has(path: str, varied: bool) -> Column:
-    """Whether the record has the member, even as NULL; ``varied``: records have different members."""
+    """True if the record has the member, even as NULL; ``varied``: records have different members."""
     name, _, within = path.partition(".")
     has = F.array_contains(PRESENT, name) if varied else F.lit(True)
     if not within:
