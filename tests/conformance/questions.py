@@ -73,6 +73,7 @@ TRIED_ELSEWHERE: Mapping[str, str] = {
     "new": "tests/cli/test_new_table.py",
     "test": "tests/cli/test_test.py",
     "dev": "tests/cli/test_dev.py",
+    "bootstrap": "tests/cli/test_bootstrap.py",
     "demo": "tests/cli/test_commands.py",
     "stop": "tests/cli/test_commands.py",
     "spark": "tests/cli/test_commands.py",
