@@ -13,7 +13,9 @@ from tests.support.workshop import Workshop, items_asset
 @pytest.fixture
 def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
     (tmp_path / "home").mkdir()
-    with dg.DagsterInstance.local_temp(str(tmp_path / "home")) as instance:
+    # no logs of output: Dagster would start four processes for each run, and may leave them to be found later
+    none = {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
+    with dg.DagsterInstance.local_temp(str(tmp_path / "home"), overrides={"compute_logs": none}) as instance:
         yield instance
 
 

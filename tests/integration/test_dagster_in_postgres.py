@@ -45,7 +45,10 @@ def home_of(folder: Path, server: PostgresServer, database: str, user: str = "",
     of_server = {"hostname": server.host, "port": server.port, "db_name": database}
     account = {"username": user, "password": password, "params": {}}
     storage["postgres"]["postgres_db"] |= of_server | account
-    (home / "dagster.yaml").write_text(yaml.safe_dump({"telemetry": {"enabled": False}, "storage": storage}))
+    # no logs of output: Dagster would start four processes for each run, and may leave them to be found later
+    none = {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
+    config = {"telemetry": {"enabled": False}, "storage": storage, "compute_logs": none}
+    (home / "dagster.yaml").write_text(yaml.safe_dump(config))
     return home
 
 
