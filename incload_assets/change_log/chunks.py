@@ -92,6 +92,11 @@ class Chunks:
                 pq.write_table(pa.table({"chunk": [json.dumps(note)]}), out)
         return Chunk(position, of, asked, facts, tuple(unseen), files)
 
+    def begun(self) -> bool:
+        """True if chunks of the window may be there, usable or not."""
+        with self._log.lake.files(self._log.uri) as lake:
+            return bool(_folders(lake, self.place))
+
     def found(self, staged: Staged) -> list[Chunk]:
         """The chunks that a commit of ``staged`` may add, the oldest first: of the present code, whole, not too old."""
         return [*self._found(staged)]

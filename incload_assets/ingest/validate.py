@@ -1,6 +1,6 @@
 """Validation: turns extracted records into typed rows, each with the reasons why it is not accepted."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 
 import pyspark.sql.types as T
@@ -106,7 +106,7 @@ def _typed(extracted: DataFrame, table: Table) -> DataFrame:
     fields_set = set_by_record(extracted, _given, raw_types, table) if table.by_column else []
     raw = known(_given, raw_types, table)
     skipped = F.col(base.SKIPPED) if base.SKIPPED in extracted.columns else F.lit(None).cast("string")
-    operations, unread = table.changes.operations, all_of(_given(name).isNull() for name in raw_types)
+    operations, skip_when = table.changes.operations, table.changes.skip_when
     # typed first, because reasons use the typed values, and Spark plans an expression once for each use of it
     own = [name for name in extracted.columns if name.startswith("_")]
     rescued = rescued_with(table.contract.undeclared(raw, raw_types))
@@ -121,7 +121,7 @@ def _typed(extracted: DataFrame, table: Table) -> DataFrame:
         F.when(F.col("_malformed").isNull(), skipped).alias("_skipped"),
         table.contract.type_reasons(raw, raw_types, col).alias("_type_reasons"),
         *fields_set,
-        *([(F.col("_malformed").isNotNull() & unread).alias("_unread")] if table.changes.skip_when else []),
+        *([_unread(raw_types).alias("_unread")] if skip_when else []),
         *([raw(operations.column).isNotNull().alias("_has_code")] if operations else []),
         *(name for name in (ACCEPTED, VALIDATED) if name in extracted.columns),
         F.col(OF_PERSON) if OF_PERSON in extracted.columns else of_nobody(),
@@ -129,23 +129,22 @@ def _typed(extracted: DataFrame, table: Table) -> DataFrame:
     typed = extracted.select(*own, *table.contract.typed(raw, raw_types)).select(
         *map(col, table.columns), *_control(raw, table), record.alias(RECORD)
     )
-    record, skips = F.col(RECORD), F.col(RECORD).getField("_skipped").isNotNull()
+    record = F.col(RECORD)
+    skipped = record.getField("_skipped").isNotNull()
     if operations is not None:
-        unknown = _unknown_code(operations, table.contract)
-        told = F.coalesce(record.getField("_malformed"), F.when(~skips, unknown))
-    if table.changes.skip_when:  # of a record that could not be read nothing is known, although its fields are NULL
-        skips |= _condition(table.changes.skip_when) & ~record.getField("_unread")
-        skips &= unknown.isNull() if operations is not None else F.lit(True)
+        unknown = F.when(~skipped, _unknown_code(operations, table.contract))
+        record = record.withField("_malformed", F.coalesce(record.getField("_malformed"), unknown))
+        skipped |= unknown.isNull() & _skips(skip_when)
+    else:
+        skipped |= _skips(skip_when)
     kind = (
-        F.when(skips, SKIPPED)
+        F.when(skipped, SKIPPED)
         .when(_condition(table.changes.truncate_when), TRUNCATE)
         .when(_condition(table.changes.delete_when), DELETE)
         .when(_condition(table.changes.moved_when), MOVED)
         .otherwise(UPSERT)
     )
     record = record.withField("_kind", kind)
-    if operations is not None:
-        record = record.withField("_malformed", told)
     if table.changes.snapshot_when:
         record = record.withField("_is_snapshot", F.expr(table.changes.snapshot_when))
     return typed.withColumn(RECORD, record)
@@ -158,6 +157,16 @@ def rescued_with(nested: Column | None) -> Column:
         return flat
     both = F.concat(F.regexp_replace(flat, r"\}\s*$", ","), F.substring(nested, F.lit(2), F.length(nested)))
     return F.coalesce(both, flat, nested)
+
+
+def _unread(raw_types: Mapping[str, T.DataType]) -> Column:
+    """True if a record could not be read: nothing is known of it, although all its fields are NULL."""
+    return F.col("_malformed").isNotNull() & all_of(_given(name).isNull() for name in raw_types)
+
+
+def _skips(skip_when: str | None) -> Column:
+    """True if a condition says of a record that was read that it is no change."""
+    return _condition(skip_when) & ~F.col(RECORD).getField("_unread") if skip_when else F.lit(False)
 
 
 def _unknown_code(operations: Operations, contract: Contract) -> Column:

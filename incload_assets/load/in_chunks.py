@@ -59,10 +59,10 @@ def staging_of(load: LoadContext, ingestion: Ingestion, asked: InChunks | None) 
     """How a window is staged: in chunks if it was never landed and that is asked for, or was begun; else as a whole."""
     if ingestion.before is not None or load.scratch is not None or not load.table.source.divides():
         return as_a_whole
-    if asked is None:
+    chunks = Chunks(load.log, ingestion.window.key)
+    if asked is None and chunks.begun():
         with Staged(load.log, load.spark, [ingestion.window.key]) as staged:
-            begun = Chunks(load.log, ingestion.window.key).found(staged)
-        asked = begun[0].asked if begun else None
+            asked = next((chunk.asked for chunk in chunks.found(staged)), None)
     return partial(_in_chunks, asked=asked) if asked is not None else as_a_whole
 
 

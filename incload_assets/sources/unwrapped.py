@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyspark.sql.types as T
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.contract.contract import Contract
 from incload_assets.contract.exact_json import loses_digits, marked, unmarked
 from incload_assets.declaration.declared import Declared
 from incload_assets.declaration.field_types import as_columns, check_types
-from incload_assets.declaration.source import PRESENT, SKIPPED, Position, Shows, Source
+from incload_assets.declaration.source import PRESENT, SKIPPED, Shows, Source
 from incload_assets.platform.errors import DeclarationError
 from incload_assets.sources.decorator import SourceDecorator
 from incload_assets.sources.files.json import json_records
@@ -101,34 +101,17 @@ class Unwrapped(SourceDecorator):
         """This source with its inner source adapted; see :meth:`Source.for_contract`."""
         return replace(self, source=self.source.for_contract(contract))
 
-    def extract(self, spark: SparkSession, table_name: str, position: Position, fields: Sequence[str]) -> DataFrame:
-        """The rows of a position; see :meth:`Source.extract`."""
-        return self._rows(self.source.extract(spark, table_name, position, self._of_record(fields)), fields)
-
-    def extract_windows(
-        self, spark: SparkSession, table_name: str, positions: Mapping[str, Position], fields: Sequence[str]
-    ) -> DataFrame:
-        """The rows of several windows; see :meth:`Source.extract_windows`."""
-        records = self.source.extract_windows(spark, table_name, positions, self._of_record(fields))
-        return self._rows(records, fields)
-
-    def unreadable_payloads(self, fields: Sequence[str]) -> str:
-        """Why the inner source cannot parse kept payloads; see :meth:`Source.unreadable_payloads`."""
-        return self.source.unreadable_payloads(self._of_record(fields))
-
-    def read_payloads(self, kept: DataFrame, fields: Sequence[str]) -> DataFrame:
-        """The rows of kept payloads; see :meth:`Source.read_payloads`."""
-        return self._rows(self.source.read_payloads(kept, self._of_record(fields)), fields)
-
-    def _of_record(self, fields: Sequence[str]) -> list[str]:
-        """The members that the inner source reads."""
+    def of_record(self, fields: Sequence[str]) -> list[str]:
+        """The row's members, the first members of paths beside it, and the inner source's own fields."""
         beside = [self.fields[name].partition(".")[0] for name in fields if name in self.fields]
         return list(dict.fromkeys([*self.row, *beside, *(name for name in fields if name in self.source.own_fields)]))
 
-    def _rows(self, records: DataFrame, fields: Sequence[str]) -> DataFrame:
+    def parsed(self, records: DataFrame, fields: Sequence[str]) -> DataFrame:
+        """The rows within the records; see :meth:`SourceDecorator.parsed`."""
         beside = {name: _at(self.fields[name]) for name in fields if name in self.fields}
-        there = {name: _has(self.fields[name], PRESENT in records.columns) for name in beside}
-        beside |= {name: F.col("_raw").getField(name) for name in fields if name in self.source.own_fields}
+        there = [F.when(_has(self.fields[name], PRESENT in records.columns), name) for name in beside]
+        own = {name: F.col("_raw").getField(name) for name in fields if name in self.source.own_fields}
+        there, beside = [*there, *map(F.lit, own)], beside | own
         of_row = [name for name in fields if name not in beside]
         kept = [name for name in ("_window", SKIPPED) if name in records.columns]
         of_record = records.schema["_raw"].dataType
@@ -137,9 +120,7 @@ class Unwrapped(SourceDecorator):
         texts = records.select(
             F.coalesce(*rows).alias("value"),
             F.struct(F.lit(1), *(value.alias(name) for name, value in beside.items())).alias("__beside"),
-            F.array_compact(
-                F.array(*(F.when(there.get(name, F.lit(True)), name) for name in beside)).cast("array<string>")
-            ).alias("__there"),
+            F.array_compact(F.array(*there).cast("array<string>")).alias("__there"),
             F.col("_payload").alias("__payload"),
             F.col("_malformed").alias("__malformed"),
             "_source",
@@ -149,9 +130,8 @@ class Unwrapped(SourceDecorator):
         where = " or ".join(self.row)
         within = F.concat(F.lit(f"{where}: "), F.col("_malformed"))
         fault = F.when(F.col("_payload").isNull(), f"no {where}").otherwise(within)
-        wrong = (
-            F.col("_malformed").isNotNull() & F.col("__payload").isNotNull()
-        )  # a tombstone of a topic has no payload
+        # a tombstone of a topic has no payload
+        wrong = F.col("_malformed").isNotNull() & F.col("__payload").isNotNull()
         if SKIPPED in kept:
             wrong &= F.col(SKIPPED).isNull()
         members = [F.col("__beside" if name in beside else "_raw").getField(name).alias(name) for name in fields]
@@ -173,22 +153,18 @@ def _as_json(value: Column, kind: T.DataType) -> Column:
 def _at(path: str) -> Column:
     """The text of a member of the record, or of an object within it."""
     name, _, within = path.partition(".")
-    text = F.col("_raw").getField(name)
-    if not within:
-        return text
-    json = F.try_parse_json(marked(text, loses_digits(text)))
-    return unmarked(F.try_variant_get(json, _steps(within), "string"))
+    return unmarked(_within(name, within, "string")) if within else F.col("_raw").getField(name)
 
 
 def _has(path: str, varied: bool) -> Column:
     """True if the record has the member, even as NULL; ``varied``: records have different members."""
     name, _, within = path.partition(".")
     has = F.array_contains(PRESENT, name) if varied else F.lit(True)
-    if not within:
-        return has
-    json = F.try_parse_json(F.col("_raw").getField(name))
-    return has & F.try_variant_get(json, _steps(within), "variant").isNotNull()
+    return has & _within(name, within, "variant").isNotNull() if within else has
 
 
-def _steps(path: str) -> str:
-    return "$" + "".join(f"['{step}']" for step in path.replace("'", "\\'").split("."))
+def _within(name: str, path: str, kind: str) -> Column:
+    """A value within a member that is a JSON object, with marks on the numbers that would lose digits."""
+    text = F.col("_raw").getField(name)
+    steps = "".join(f"['{step}']" for step in path.replace("'", "\\'").split("."))
+    return F.try_variant_get(F.try_parse_json(marked(text, loses_digits(text))), f"${steps}", kind)

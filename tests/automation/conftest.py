@@ -7,15 +7,14 @@ import dagster as dg
 import pytest
 
 from tests.automation.tower import towers as towers
+from tests.support.guest_table import NO_OUTPUT
 from tests.support.workshop import Workshop, items_asset
 
 
 @pytest.fixture
 def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
     (tmp_path / "home").mkdir()
-    # no logs of output: Dagster would start four processes for each run, and may leave them to be found later
-    none = {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
-    with dg.DagsterInstance.local_temp(str(tmp_path / "home"), overrides={"compute_logs": none}) as instance:
+    with dg.DagsterInstance.local_temp(str(tmp_path / "home"), overrides=NO_OUTPUT) as instance:
         yield instance
 
 

@@ -1,4 +1,4 @@
-"""What tests of a change stream have in common: a database, its messages, and tables that are kept from them."""
+"""The common part of tests of a change stream: a database, its messages, and tables that are kept from them."""
 
 import json
 import os
@@ -12,6 +12,8 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
+import pandera.pyspark as pa
+import pyspark.sql.types as T
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
@@ -28,6 +30,19 @@ FIRST = datetime(2026, 1, 1, tzinfo=UTC)
 Rows = list[tuple[Any, ...]]
 LAST = range(-20, 0)
 """Orders, and regions of the customer "last", that are inserted at the very end: some in each topic partition."""
+
+
+class Customer(pa.DataFrameModel):
+    """A customer as the database has it, in the form that tables keep."""
+
+    name: T.StringType = pa.Field(nullable=False)
+    region: T.StringType = pa.Field(nullable=False)
+    note: T.StringType = pa.Field(nullable=True)
+    credit: T.DecimalType(20, 6) = pa.Field(nullable=True)  # type: ignore[valid-type]
+    born: T.DateType = pa.Field(nullable=True)
+    clock: T.StringType = pa.Field(nullable=True)
+    joined: T.TimestampType = pa.Field(nullable=True)
+    cdc_sequence: T.StringType = pa.Field(nullable=False)
 
 
 @dataclass(frozen=True)

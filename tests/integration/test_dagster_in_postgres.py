@@ -28,7 +28,7 @@ from incload_assets.restore.rebuild import rebuild
 from tests.integration.loader import started
 from tests.servers.postgres import PostgresServer
 from tests.support.documents import documented_block, statements
-from tests.support.guest_table import NOON, House, guest, house, key
+from tests.support.guest_table import NO_OUTPUT, NOON, House, guest, house, key
 
 WORKSPACE = Path(__file__).parents[2] / ".dagster_home" / "dagster.yaml"
 DAYS = (1, 2, 3, 4)
@@ -45,10 +45,9 @@ def home_of(folder: Path, server: PostgresServer, database: str, user: str = "",
     of_server = {"hostname": server.host, "port": server.port, "db_name": database}
     account = {"username": user, "password": password, "params": {}}
     storage["postgres"]["postgres_db"] |= of_server | account
-    # no logs of output: Dagster would start four processes for each run, and may leave them to be found later
-    none = {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
-    config = {"telemetry": {"enabled": False}, "storage": storage, "compute_logs": none}
-    (home / "dagster.yaml").write_text(yaml.safe_dump(config))
+    (home / "dagster.yaml").write_text(
+        yaml.safe_dump({"telemetry": {"enabled": False}, "storage": storage} | NO_OUTPUT)
+    )
     return home
 
 

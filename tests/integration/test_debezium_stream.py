@@ -24,6 +24,7 @@ from incload_assets.sources.kafka.kafka import Kafka
 from tests.integration.change_streams import (
     LAST,
     THOUSANDS,
+    Customer,
     Rows,
     Stream,
     check,
@@ -59,19 +60,6 @@ class Order(pa.DataFrameModel):
     code: T.StringType = pa.Field(nullable=True)
     data: T.BinaryType = pa.Field(nullable=True)
     extra: T.IntegerType = pa.Field(nullable=True)
-    cdc_sequence: T.StringType = pa.Field(nullable=False)
-
-
-class Customer(pa.DataFrameModel):
-    """As in the database."""
-
-    name: T.StringType = pa.Field(nullable=False)
-    region: T.StringType = pa.Field(nullable=False)
-    note: T.StringType = pa.Field(nullable=True)
-    credit: T.DecimalType(20, 6) = pa.Field(nullable=True)  # type: ignore[valid-type]
-    born: T.DateType = pa.Field(nullable=True)
-    clock: T.StringType = pa.Field(nullable=True)
-    joined: T.TimestampType = pa.Field(nullable=True)
     cdc_sequence: T.StringType = pa.Field(nullable=False)
 
 

@@ -33,7 +33,7 @@ FILL = "tests/load/test_fill.py::test_"
 OPERATIONS = "tests/ingest/test_operations.py::test_"
 
 MUTANTS_OF_CONTRACTS = [
-    Mutant("unwrapped: a record without its row is told", CONVERGENCE, "sources.unwrapped:Unwrapped._rows",
+    Mutant("unwrapped: a record without its row is told", CONVERGENCE, "sources.unwrapped:Unwrapped.parsed",
            'F.coalesce("__malformed", F.when(wrong, fault))', 'F.col("__malformed")',
            ("tests/sources/test_unwrapped.py::test_"
             "feeds_that_say_what_a_record_does_beside_its_row_give_the_table_that_they_describe",)),

@@ -122,11 +122,12 @@ def test_tombstones_of_a_topic_are_no_records_without_a_row(
     row = json.dumps({"type": "insert", "data": {"id": "k", "value": "a"}})
     kafka.send(topic, [(0, "k", row, at), (0, "k", None, at + 1), (0, "k", json.dumps({"type": "insert"}), at + 2)])
     monkeypatch.setenv("INCLOAD_KAFKA_SHOP_SERVERS", kafka.servers)
+    codes = Operations("op", insert="insert", skip="ddl")
     table = make(
         spark, tmp_path, {},
         source=Unwrapped(Kafka("shop", topic), row="data", fields={"op": "type"}),
         contract=Placed, quarantine=Quarantine(max_share=1.0),
-        changes=Changes(keys=["id"], sequence_by=["kafka_offset"], operations=Operations("op", insert="insert")),
+        changes=Changes(keys=["id"], sequence_by=["kafka_offset"], operations=codes),
     )  # fmt: skip
     evidence = table.load(1).evidence
     assert table.rows("id", "value", "kafka_offset") == {("k", "a", 0)}

@@ -1,5 +1,7 @@
 """What the tests of the sources that query a database share: a database of their own, named in the environment."""
 
+import threading
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
@@ -7,9 +9,10 @@ import pytest
 
 from incload_assets.assets import Changes
 from incload_assets.declaration.window import Window, window_of
+from incload_assets.platform.errors import SourceUnavailable
 from tests.servers.mariadb import MariadbServer
 from tests.servers.postgres import PostgresServer
-from tests.support.tables import DAYS, day
+from tests.support.tables import DAYS, Loaded, day
 
 NAME = "shop"
 NEWEST = Changes(keys=["id"], sequence_by=["seq"])
@@ -100,6 +103,32 @@ def put(id: str, value: str, seq: int, changed: str | None) -> str:
     """The statement that makes an item."""
     at = f"'{changed}'" if changed else "NULL"
     return f"INSERT INTO items (id, value, seq, changed) VALUES ('{id}', '{value}', {seq}, {at})"
+
+
+def survives_a_kill_amid_a_read(items: Loaded, server: Any, reading: str) -> None:
+    """Kill a server while Spark reads a thousand rows: a transient error, nothing half-applied, then a load.
+
+    Args:
+        items: A table that was never loaded.
+        server: A server that no other test uses.
+        reading: A query that returns a row while Spark reads.
+    """
+
+    def kill() -> None:
+        while not server.rows(NAME, reading):
+            time.sleep(0.05)
+        time.sleep(0.5)
+        server.stop(kill=True)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with pytest.raises(SourceUnavailable, match="the database is down or the connection was cut") as caught:
+        items.load(1)
+    killer.join()
+    assert caught.value.transient and server.password not in str(caught.value)
+    assert items.log("upsert", "id") == []
+    server.start()
+    assert items.load(1).record.rows_read == 1000
 
 
 def at(text: str) -> datetime:

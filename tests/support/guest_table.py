@@ -27,6 +27,10 @@ from incload_assets.platform.settings import Settings
 from incload_assets.platform.spark.resource import SparkResource
 from tests.support.window_records import checkpoint
 
+NO_OUTPUT = {
+    "compute_logs": {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
+}
+"""Dagster's setting to capture no output: it starts four processes for each run, which a later test may find left."""
 DAYS = dg.DailyPartitionsDefinition("2026-01-01")
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 """Days 1 to 4 are over; with six hours of freshness all of them are due."""

@@ -144,7 +144,7 @@ class Dialect(ABC):
     rights: ClassVar[str]
     """The rights that reading a table needs."""
     gate: ClassVar[str]
-    """What else of the server decides who may connect."""
+    """The part of the server's configuration that decides who may connect."""
 
     @property
     def package(self) -> str:

@@ -67,10 +67,6 @@ class Azure(ObjectStore):
                 remedy="install incload[azure]",
             ) from None
 
-    def bucket(self, path: str) -> str:
-        """The container with its account."""
-        return "/".join(path.split("/")[:3])
-
     def full_path(self, name: str) -> str:
         """The path of an object that adlfs names ``container/key``."""
         return f"{self.bucket_path}/{name.partition('/')[2]}"
@@ -82,7 +78,7 @@ class Azure(ObjectStore):
 
     def file_system(self) -> fsspec.AbstractFileSystem:
         """The client of adlfs, another one when the environment names other credentials or another endpoint."""
-        return _client(self.account, frozenset(item for item in os.environ.items() if item[0].startswith("AZURE_")))
+        return _client(self.account, self.environment)
 
     def objects(self, prefix: str, after: str | None, upto: str | None, *, nested: bool) -> Iterator[StoredObject]:
         """The blobs, by the client's own service, since adlfs lists a container that does not exist as empty."""
@@ -144,8 +140,6 @@ class Azure(ObjectStore):
             # the defaults take a quarter of an hour to give up
             "spark.hadoop.fs.azure.io.retry.max.retries": "2",
             "spark.hadoop.fs.azure.oauth.token.fetch.retry.max.retries": "2",
-            # a commit whose answer was lost is recognised as ours instead of being mistaken for another writer's
-            "spark.databricks.delta.commit.idempotencyCheck.enabled": "true",
         }
         given = {name for name, value in os.environ.items() if value}
         if KEY in given:

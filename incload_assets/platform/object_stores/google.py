@@ -59,13 +59,9 @@ class Google(ObjectStore):
                 remedy="correct the path, or unset it where the machine's own account is used",
             )
 
-    def bucket(self, path: str) -> str:
-        """``gs://bucket``."""
-        return "/".join(path.split("/")[:3])
-
     def file_system(self) -> fsspec.AbstractFileSystem:
         """The client of gcsfs, another one when the environment names other credentials or another endpoint."""
-        return _client(frozenset(item for item in os.environ.items() if item[0].startswith(self.variables)))
+        return _client(self.environment)
 
     def objects(self, prefix: str, after: str | None, upto: str | None, *, nested: bool) -> Iterator[StoredObject]:
         """One request for each thousand objects, which Google lists by name."""
@@ -130,8 +126,6 @@ class Google(ObjectStore):
             "spark.hadoop.fs.gs.auth.type": "APPLICATION_DEFAULT",
             # it creates a commit only if there is none, so that several drivers may write
             "spark.delta.logStore.gs.impl": "io.delta.storage.GCSLogStore",
-            # a commit whose answer was lost is recognised as ours instead of being mistaken for another writer's
-            "spark.databricks.delta.commit.idempotencyCheck.enabled": "true",
         }
         if project := os.environ.get("GOOGLE_CLOUD_PROJECT"):
             conf["spark.hadoop.fs.gs.project.id"] = project

@@ -125,13 +125,9 @@ class S3(ObjectStore):
         """The path with Hadoop's scheme."""
         return f"s3a://{path.removeprefix('s3://')}"
 
-    def bucket(self, path: str) -> str:
-        """``s3://bucket``."""
-        return f"s3://{path.split('/')[2]}"
-
     def file_system(self) -> fsspec.AbstractFileSystem:
         """The client of s3fs, another one when the environment names other credentials or another endpoint."""
-        return _client(frozenset(item for item in os.environ.items() if item[0].startswith("AWS_")))
+        return _client(self.environment)
 
     def objects(self, prefix: str, after: str | None, upto: str | None, *, nested: bool) -> Iterator[StoredObject]:
         """One request for each thousand objects, which S3 lists by key."""
@@ -240,8 +236,6 @@ def _spark_conf(endpoint: S3Endpoint) -> dict[str, str]:
         f"{prefix}.attempts.maximum": "2",
         f"{prefix}.retry.limit": "2",
         f"{prefix}.retry.interval": "200ms",
-        # A commit whose answer was lost is recognised as ours instead of being mistaken for another writer's.
-        "spark.databricks.delta.commit.idempotencyCheck.enabled": "true",
     }
     if endpoint.encryption:
         conf[f"{prefix}.encryption.algorithm"] = ENCRYPTIONS[endpoint.encryption]

@@ -1,5 +1,6 @@
 """The contract of an object store: how each client reaches it, and what the errors of its fsspec client mean."""
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import fsspec
 DRIVER_FOLDER = "_driver"
 """Folder under a lake's root with the registration of its Spark driver, where only one may commit."""
 Kind = Literal["no credentials", "no trust", "silent", "busy", "no bucket", "no file", "refused", "wrong settings"]
-"""What an object store's client cannot do: log in, trust the certificate, get an answer, find, be admitted, begin."""
+"""The step at which a client of an object store fails: its login, the certificate, the answer, the place, a right."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,9 @@ class ObjectStore(ABC):
     variables: ClassVar[tuple[str, ...]]
     """Beginnings of the names of environment variables that its clients read."""
     provider: ClassVar[str]
-    """Where its clients find the credentials."""
+    """The place where its clients find credentials."""
     credentials: ClassVar[str]
-    """What to set where there are none."""
+    """The instruction for people whose clients find no credentials."""
     endpoint_variable: ClassVar[str]
     """The variable with the address of a store that is not the cloud's own."""
     authorities_variable: ClassVar[str] = "SSL_CERT_FILE"
@@ -85,9 +86,14 @@ class ObjectStore(ABC):
         """A path of the store for Spark's file systems."""
         return path
 
-    @abstractmethod
     def bucket(self, path: str) -> str:
-        """The path of the bucket, or container, that a path is in."""
+        """The path of the bucket, or container with its account, that a path is in."""
+        return "/".join(path.split("/")[:3])
+
+    @property
+    def environment(self) -> frozenset[tuple[str, str]]:
+        """The environment variables that its clients read: with others another client is made."""
+        return frozenset(item for item in os.environ.items() if item[0].startswith(self.variables))
 
     @abstractmethod
     def file_system(self) -> fsspec.AbstractFileSystem:

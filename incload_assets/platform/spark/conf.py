@@ -64,7 +64,8 @@ def spark_conf(settings: Settings) -> dict[str, str]:
     }
     for store in settings.object_stores:
         store.check("Spark")
-        conf |= store.spark_conf()
+        # A commit whose answer was lost is recognised as ours instead of being mistaken for another writer's.
+        conf |= {"spark.databricks.delta.commit.idempotencyCheck.enabled": "true"} | store.spark_conf()
     asked = settings.spark_conf
     if "spark.sql.extensions" in asked and "io.delta." not in asked["spark.sql.extensions"]:
         asked = asked | {"spark.sql.extensions": f"{conf['spark.sql.extensions']},{asked['spark.sql.extensions']}"}

@@ -11,7 +11,7 @@ from incload_assets.platform.databases import Database
 from incload_assets.platform.dialects.dialect import Column, Dialect
 from incload_assets.sources.database.ranges import MAX_STRETCHES, Range, any_of, buckets, within
 from incload_assets.sources.database.relation import Relation
-from incload_assets.sources.files.records import TIMES_AS_JSON
+from incload_assets.sources.files.records import in_json
 
 ROWS_PER_READ = 250_000
 FETCH_ROWS = 10_000
@@ -55,8 +55,6 @@ def read_parts(
     )
     values = {name: F.col(f"c{number}") for number, name in enumerate(relation.columns)}
     nothing = F.lit(None).cast("string")
-    whole = [value.alias(name) for name, value in values.items()]
-    others = [value.alias(name) for name, value in values.items() if name not in fields]
     place = (
         F.lit(relation.place).alias("file"),
         F.lit(0).cast("bigint").alias("block"),
@@ -64,8 +62,7 @@ def read_parts(
     )
     return frame.select(
         F.struct(*(values.get(name, nothing).alias(name) for name in fields)).alias("_raw"),
-        F.to_json(F.struct(*whole), TIMES_AS_JSON).alias("_payload"),
-        (F.to_json(F.struct(*others), TIMES_AS_JSON) if others else nothing).alias("_rescued"),
+        *in_json(values, fields),
         nothing.alias("_malformed"),
         F.struct(*place).alias("_source"),
         F.get(F.array(*map(F.lit, names)), F.col(_BUCKET).cast("int")).alias("_window"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import ClassVar, Literal
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from incload_assets.contract.contract import Contract
 from incload_assets.declaration.changes import Changes
@@ -288,28 +288,12 @@ class Debezium(SourceDecorator):
         of_slot = [self.slot.headroom(table_name)] if self.slot is not None else []
         return self.source.headroom(table_name, positions, now) + of_slot
 
-    def extract(self, spark: SparkSession, table_name: str, position: Position, fields: Sequence[str]) -> DataFrame:
-        """The rows of the events of a position; see :meth:`Source.extract`."""
-        return self._rows(self.source.extract(spark, table_name, position, self._events(fields)), fields)
-
-    def extract_windows(
-        self, spark: SparkSession, table_name: str, positions: Mapping[str, Position], fields: Sequence[str]
-    ) -> DataFrame:
-        """The rows of several windows; see :meth:`Source.extract_windows`."""
-        return self._rows(self.source.extract_windows(spark, table_name, positions, self._events(fields)), fields)
-
-    def unreadable_payloads(self, fields: Sequence[str]) -> str:
-        """Why the inner source cannot parse kept payloads; see :meth:`Source.unreadable_payloads`."""
-        return self.source.unreadable_payloads(self._events(fields))
-
-    def read_payloads(self, kept: DataFrame, fields: Sequence[str]) -> DataFrame:
-        """The rows of the events of kept payloads; see :meth:`Source.read_payloads`."""
-        return self._rows(self.source.read_payloads(kept, self._events(fields)), fields)
-
-    def _events(self, fields: Sequence[str]) -> list[str]:
+    def of_record(self, fields: Sequence[str]) -> list[str]:
+        """The members of an event, and the fields that its record in Kafka has."""
         return [*ENVELOPE, PAYLOAD, *_of_record(fields)]
 
-    def _rows(self, events: DataFrame, fields: Sequence[str]) -> DataFrame:
+    def parsed(self, records: DataFrame, fields: Sequence[str]) -> DataFrame:
+        """The rows of the events; see :meth:`SourceDecorator.parsed`."""
         reading = Reading(
             table=self.table,
             connector=self.connector,
@@ -326,7 +310,7 @@ class Debezium(SourceDecorator):
                 target, self.time_precision_mode, self.decimals, CONNECTORS[self.connector].timestamp
             ),
         )
-        return table_rows(events, fields, reading, *_of_record(fields))
+        return table_rows(records, fields, reading, *_of_record(fields))
 
 
 def _of_record(fields: Sequence[str]) -> list[str]:

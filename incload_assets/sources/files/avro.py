@@ -24,8 +24,8 @@ from incload_assets.sources.files.avro_values import has_wrong_text, holds_text,
 from incload_assets.sources.files.columns import FileColumns
 from incload_assets.sources.files.errors import avro_missing, file_error
 from incload_assets.sources.files.records import (
-    TIMES_AS_JSON,
     Records,
+    in_json,
     numbered,
     reader_of,
     source_column,
@@ -160,18 +160,15 @@ def _read_group(
     kinds = dict(fields_of(node))
     values = {name: _value(F.col(quoted(name)), kind) for name, kind in kinds.items()}
     shown = {name: rendered(F.col(quoted(name)), kind) for name, kind in kinds.items()}
-    rescued = [value.alias(name) for name, value in shown.items() if name not in fields]
     wrong = []
     for name, kind in kinds.items():
         if holds_text(kind):  # other readers of the table would refuse invalid text
             is_wrong = has_wrong_text(F.col(quoted(name)), kind)
             wrong.append(F.when(is_wrong, f"{name}: not valid UTF-8"))
             values[name] = F.when(~is_wrong, values[name])
-    whole = [value.alias(name) for name, value in shown.items()]
     lines = frame.select(
         F.struct(*(values.get(field, F.lit(None).cast("string")).alias(field) for field in fields)).alias("_raw"),
-        (F.to_json(F.struct(*whole), TIMES_AS_JSON) if whole else F.lit("{}")).alias("_payload"),
-        (F.to_json(F.struct(*rescued), TIMES_AS_JSON) if rescued else F.lit(None).cast("string")).alias("_rescued"),
+        *in_json(shown, fields),
         F.coalesce(F.lit(None).cast("string"), *wrong).alias("_malformed"),
         F.col("_metadata.file_path").alias("__path"),
         F.col("_metadata.file_block_start").alias("__block"),

@@ -110,7 +110,7 @@ class Files(Source):
         return self._with(asked=tuple(fields))
 
     def requiring(self, required: Callable[[], Collection[str]]) -> "Files":
-        """These files; each CSV, Parquet and Avro file must have the required columns. See :meth:`Source.requiring`."""
+        """These files; a file without a required column is refused. See :meth:`Source.requiring`."""
         return self._with(required=required)
 
     def _with(self, **attributes: object) -> "Files":

@@ -30,8 +30,8 @@ from incload_assets.sources.files.parquet_types import (
     with_times,
 )
 from incload_assets.sources.files.records import (
-    TIMES_AS_JSON,
     Records,
+    in_json,
     key_column,
     reader_of,
     source_column,
@@ -147,11 +147,9 @@ def _read_group(
     malformed = F.coalesce(F.lit(None).cast("string"), *wrong)
     values |= (valid := {name: F.make_valid_utf8(values[name]) for name in texts})
     shown |= valid
-    rescued = [shown[name].alias(name) for name in shown if name not in fields]
     records = frame.select(
         F.struct(*(values.get(field, F.lit(None)).alias(field) for field in fields)).alias("_raw"),
-        F.to_json(F.struct(*(value.alias(name) for name, value in shown.items())), TIMES_AS_JSON).alias("_payload"),
-        (F.to_json(F.struct(*rescued), TIMES_AS_JSON) if rescued else F.lit(None).cast("string")).alias("_rescued"),
+        *in_json(shown, fields),
         malformed.alias("_malformed"),
         key_column(template, metadata["file_path"]).alias("__file"),
         F.lit(0).alias("__block"),

@@ -1,7 +1,7 @@
 """Shared parts of the readers of all file formats: paths for Spark, file keys and record numbers."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession, Window, WindowSpec
@@ -50,6 +50,20 @@ class Records:
     frame: DataFrame
     types: Sequence[DataType | None]
     varied: bool = False
+
+
+def in_json(shown: Mapping[str, Column], fields: Sequence[str]) -> list[Column]:
+    """``_payload`` and ``_rescued`` of typed records: all their fields, and the ones that nobody asked for.
+
+    Args:
+        shown: The fields by name, in the form in which JSON shows them.
+        fields: Names of the fields that are asked for.
+    """
+    whole = [value.alias(name) for name, value in shown.items()]
+    others = [value.alias(name) for name, value in shown.items() if name not in fields]
+    payload = F.to_json(F.struct(*whole), TIMES_AS_JSON) if whole else F.lit("{}")
+    rescued = F.to_json(F.struct(*others), TIMES_AS_JSON) if others else F.lit(None).cast("string")
+    return [payload.alias("_payload"), rescued.alias("_rescued")]
 
 
 def reader_of(spark: SparkSession, paths: Sequence[str], **options: str) -> DataFrameReader:

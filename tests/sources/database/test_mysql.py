@@ -27,7 +27,16 @@ from incload_assets.sources.database.query_by_id import QueryById
 from incload_assets.sources.database.query_by_time import QueryByTime
 from tests.servers.mariadb import MariadbServer, running_mariadb
 from tests.support.certificates import Authority
-from tests.support.databases import NAME, NEWEST, MariadbShop, lag_until, mariadb_shop, put, window
+from tests.support.databases import (
+    NAME,
+    NEWEST,
+    MariadbShop,
+    lag_until,
+    mariadb_shop,
+    put,
+    survives_a_kill_amid_a_read,
+    window,
+)
 from tests.support.detection import detected
 from tests.support.documents import documented_block, statements
 from tests.support.tables import Item, day, make
@@ -606,19 +615,4 @@ def test_a_server_killed_amid_a_read_is_a_transient_error_and_nothing_is_half_ap
         )
         items = make(spark, tmp_path, source=replace(BY_TIME, table="slow"), changes=NEWEST)
         reading = "SELECT id FROM information_schema.processlist WHERE info LIKE '%AS _rows%' AND id <> connection_id()"
-
-        def kill() -> None:
-            while not server.rows(NAME, reading):
-                time.sleep(0.05)
-            time.sleep(0.5)
-            server.stop(kill=True)
-
-        killer = threading.Thread(target=kill)
-        killer.start()
-        with pytest.raises(SourceUnavailable, match="the database is down or the connection was cut") as caught:
-            items.load(1)
-        killer.join()
-        assert caught.value.transient and server.password not in str(caught.value)
-        assert items.log("upsert", "id") == []
-        server.start()
-        assert items.load(1).record.rows_read == 1000
+        survives_a_kill_amid_a_read(items, server, reading)

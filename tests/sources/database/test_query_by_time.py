@@ -2,7 +2,6 @@
 
 import json
 import random
-import threading
 import time
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -16,12 +15,23 @@ from pyspark.sql import Row, SparkSession
 from incload_assets.declaration.source import EXTRACTED_COLUMNS, Position
 from incload_assets.declaration.window import Window
 from incload_assets.platform.databases import Database
-from incload_assets.platform.errors import DeclarationError, SourceUnavailable, SourceUnreadable
+from incload_assets.platform.errors import DeclarationError, SourceUnreadable
 from incload_assets.sources.database import closing as database_closing
 from incload_assets.sources.database import reading as database_reading
 from incload_assets.sources.database.query_by_time import QueryByTime
 from tests.servers.postgres import running_postgres
-from tests.support.databases import NAME, NEWEST, Shop, each_shop, lag_until, mariadb_shop, put, shop, window
+from tests.support.databases import (
+    NAME,
+    NEWEST,
+    Shop,
+    each_shop,
+    lag_until,
+    mariadb_shop,
+    put,
+    shop,
+    survives_a_kill_amid_a_read,
+    window,
+)
 from tests.support.detection import detected
 from tests.support.tables import day, make
 
@@ -297,23 +307,8 @@ def test_a_server_killed_amid_a_read_is_a_transient_error_and_nothing_is_half_ap
               FROM items""",
         )
         items = make(spark, tmp_path, source=replace(SOURCE, table="slowly"), changes=NEWEST)
-        reading = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%AS _rows%' AND pid <> pg_backend_pid()"
-
-        def kill() -> None:
-            while server.rows(NAME, reading) == [(0,)]:
-                time.sleep(0.05)
-            time.sleep(0.5)
-            server.stop(kill=True)
-
-        killer = threading.Thread(target=kill)
-        killer.start()
-        with pytest.raises(SourceUnavailable, match="the database is down or the connection was cut") as caught:
-            items.load(1)
-        killer.join()
-        assert caught.value.transient and server.password not in str(caught.value)
-        assert items.log("upsert", "id") == []
-        server.start()
-        assert items.load(1).record.rows_read == 1000
+        reading = "SELECT pid FROM pg_stat_activity WHERE query LIKE '%AS _rows%' AND pid <> pg_backend_pid()"
+        survives_a_kill_amid_a_read(items, server, reading)
 
 
 def test_connections_can_only_read(shop: Shop) -> None:
