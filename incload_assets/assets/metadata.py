@@ -11,10 +11,9 @@ from incload_assets.change_log.change import DELETE, UPSERTS
 from incload_assets.change_log.context import LoadContext
 from incload_assets.contract.contract import MASK
 from incload_assets.contract.conversion import as_text
-from incload_assets.declaration.table import Table
 from incload_assets.load.load import LoadReport
+from incload_assets.load.proven import shown_proof
 from incload_assets.load.reconcile import sum_of, unsigned
-from incload_assets.platform.lake import Lake
 from incload_assets.platform.settings import current_settings
 from incload_assets.platform.sql import col
 
@@ -30,14 +29,11 @@ def metadata_of(load: LoadContext, reports: Sequence[LoadReport]) -> dict[str, M
     All loads were reconciled with the same version of the log.
     """
     samples = _samples(load, reports)
-    return {
-        report.window.key: _metadata(load.table, load.lake, report, samples[report.window.key]) | _trace(load.run_id)
-        for report in reports
-    }
+    return {report.window.key: _metadata(load, report, samples[report.window.key]) for report in reports}
 
 
-def _metadata(table: Table, lake: Lake, report: LoadReport, sample: dg.TableMetadataValue) -> Metadata:
-    evidence, record, merged = report.evidence, report.record, report.merged
+def _metadata(load: LoadContext, report: LoadReport, sample: dg.TableMetadataValue) -> Metadata:
+    table, lake, evidence, record, merged = load.table, load.lake, report.evidence, report.record, report.merged
     numbers = {
         "rows_read": evidence.rows_read,
         "inserted": merged.inserted,
@@ -65,15 +61,7 @@ def _metadata(table: Table, lake: Lake, report: LoadReport, sample: dg.TableMeta
         "timeline": dg.MetadataValue.json(
             [{"phase": name, "start": round(at, 3), "seconds": round(took, 3)} for name, at, took in report.timeline]
         ),
-        "proof": dg.MetadataValue.json(
-            {
-                "keys": evidence.keys,
-                "pending": evidence.pending,
-                "present": evidence.present,
-                "log_hash": unsigned(evidence.log_hash),
-                "table_hash": unsigned(evidence.table_hash),
-            }
-        ),
+        "proof": dg.MetadataValue.json(shown_proof(evidence, report.proof)),
         "window": dg.MetadataValue.text(f"[{report.window.start.isoformat()}, {report.window.end.isoformat()})"),
         "source_position": dg.MetadataValue.text(record.summary or record.fingerprint),
         "fingerprint": dg.MetadataValue.text(record.fingerprint),
@@ -83,6 +71,7 @@ def _metadata(table: Table, lake: Lake, report: LoadReport, sample: dg.TableMeta
         "log": dg.MetadataValue.path(lake.log_uri(table.key.path)),
         "checks": dg.MetadataValue.url(f"/assets/{path}?view=checks"),
         "sample": sample,
+        **_trace(load.run_id),
     }
 
 

@@ -12,11 +12,11 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
+from incload_assets.delta.commits import folder_of
 from incload_assets.delta.session import settings
 from incload_assets.platform.attempts import in_attempts
 from incload_assets.platform.errors import ConcurrentLoad
-from incload_assets.platform.lake import Lake, data_files
-from incload_assets.platform.lake_rows import dataset_of
+from incload_assets.platform.lake import Lake
 
 FENCES = 8
 """Maximum number of attempts to move a fence."""
@@ -39,7 +39,7 @@ def transaction_versions(delta: DeltaTable, app_ids: Collection[str]) -> dict[st
 def _all_versions(delta: DeltaTable) -> dict[str, int] | None:
     """The last version of each writer; None if the log has another form than commits after an ordinary checkpoint."""
     try:
-        files = dataset_of(delta, data_files(delta).slice(0, 0)).filesystem
+        files = folder_of(delta)
         names = [info.base_name for info in files.get_file_info(pafs.FileSelector("_delta_log"))]
         checkpoints = [int(name[:20]) for name in names if _CHECKPOINT.fullmatch(name)]
         since = max((version for version in checkpoints if version <= delta.version()), default=-1)

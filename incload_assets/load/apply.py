@@ -9,7 +9,9 @@ from pyspark.sql import functions as F
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.read_view import ReadView
 from incload_assets.declaration.window import Window
+from incload_assets.delta.commits import Seen
 from incload_assets.delta.tuning import tune_plan
+from incload_assets.load.proven import compared
 from incload_assets.load.reconcile import Evidence, check_bins, duplicate_keys_named, examine
 from incload_assets.platform.errors import ConcurrentLoad, ReconciliationFailed
 from incload_assets.platform.wording import several
@@ -24,12 +26,16 @@ MERGES = 8
 
 @dataclass(frozen=True)
 class Applied:
-    """The result of a merge, with the read view that was reconciled; evidence and merged rows are by partition key."""
+    """The result of a merge, with the read view that was reconciled; evidence and merged rows are by partition key.
+
+    ``compared``: the commits of table and log in that read view; None if a log no longer has them.
+    """
 
     at: ReadView
     evidence: dict[str, Evidence]
     merged: dict[str, Merged]
     committed: bool
+    compared: tuple[Seen, Seen] | None
 
 
 def apply_changes(
@@ -40,12 +46,14 @@ def apply_changes(
     of_range: bool = False,
     is_again: Callable[[ReadView], bool] = lambda _: False,
     is_quiet: Callable[[ReadView], bool] = lambda _: False,
+    proven: Callable[[ReadView], Evidence | None] = lambda _: None,
 ) -> Applied:
     """Merges ingested windows until table and log agree; ``app_id`` is their fence, or a range's (``of_range``).
 
     ``is_again``: whether the content of a read view was loaded before. Then its keys are folded in full: a repeated
     load means doubt about the table, and the incremental fold trusts rows of the table that are newer than the changes.
-    ``is_quiet``: whether a read view is known to be merged, so that it is only reconciled.
+    ``is_quiet``: whether a read view is known to be merged, so that it is only reconciled; not even
+    that if ``proven`` has the evidence of the one window, which was left alone since.
 
     Raises:
         ConcurrentLoad: Other loads committed first in every attempt.
@@ -61,17 +69,19 @@ def apply_changes(
         held.callback(load.kept.release)
         for _ in range(MERGES):
             at = load.read_view(windows, app_id, of_range=of_range)
+            if not committed and is_quiet(at) and (evidence := proven(at)) is not None:
+                return Applied(at, {windows[0].key: evidence}, total, committed, compared(load, at))
             full = full or is_again(at)
             with load.phases.timed("merge"):
                 plan = _plan(load, at, full, held)
             if (committed and is_merged(at)) or is_quiet(at):
                 with load.phases.timed("reconcile"):
-                    evidence = examine(plan, at)
-                pending = sum(found.pending for found in evidence.values())
+                    examined = examine(plan, at)
+                pending = sum(found.pending for found in examined.values())
                 if not pending:
-                    for key, found in evidence.items():
+                    for key, found in examined.items():
                         check_bins(found, f"{table.name} {key}")
-                    return Applied(at, evidence, total, committed)
+                    return Applied(at, examined, total, committed, compared(load, at))
                 load.info(f"{where}: {several(pending, 'key')} unlike the log, folding in full")
                 if not full:  # for all further attempts: the incremental fold cannot prove a repair it cannot make
                     full = True

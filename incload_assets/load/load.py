@@ -22,6 +22,7 @@ from incload_assets.load.compacted import hold_off, refuse_rewrite
 from incload_assets.load.detection import look
 from incload_assets.load.in_chunks import staging_of
 from incload_assets.load.placement import refuse_misplaced
+from incload_assets.load.proven import Proof, still_proven
 from incload_assets.load.range_fences import call_off_ingestions, call_off_merges, not_merged
 from incload_assets.load.reconcile import Evidence
 from incload_assets.load.tables import ensure_tables
@@ -48,6 +49,7 @@ class LoadReport:
 
     Args:
         ingested: Whether this load ingested the window; False if the log already had it.
+        proof: The evidence with the commits that were compared; None if a log no longer has them.
         size: Size of the window's changes in the log, in bytes.
         seconds: Time spent per phase; of windows that were loaded together, an equal share each.
         timeline: Name, start in seconds since 1970 and duration in seconds of each part of a phase.
@@ -61,6 +63,7 @@ class LoadReport:
     committed: bool
     table_version: int
     log_version: int
+    proof: Proof | None = None
     size: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
     timeline: Sequence[tuple[str, float, float]] = ()
@@ -115,9 +118,14 @@ def load_window(
     def is_quiet(at: ReadView) -> bool:
         return not ingested and checkpoint == Checkpoint(at.records[window.key].fingerprint, clean=True)
 
+    def proven(at: ReadView) -> Evidence | None:
+        proof = Proof.shown_in(checkpoint.metadata)
+        with load.phases.timed("reconcile"):
+            return still_proven(load, at, proof) if proof else None
+
     fence = app_id(table, window)
     try:
-        applied = apply_changes(load, (window,), fence, is_again=is_again, is_quiet=is_quiet)
+        applied = apply_changes(load, (window,), fence, is_again=is_again, is_quiet=is_quiet, proven=proven)
     except (ReconciliationFailed, StoredFileLost) as error:
         if ingested or checkpoint.clean:
             raise
@@ -143,6 +151,7 @@ def report_of(load: LoadContext, applied: Applied, window: Window, *, ingested: 
         committed=applied.committed,
         table_version=applied.at.table_version,
         log_version=applied.at.log_version,
+        proof=Proof(applied.evidence[window.key], *applied.compared) if applied.compared else None,
         size=applied.at.sizes.get(window.key, 0),
         seconds={name: seconds / windows for name, seconds in load.phases.seconds.items()},
         timeline=tuple(load.phases.timeline),

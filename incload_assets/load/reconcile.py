@@ -82,6 +82,12 @@ def unsigned(content_hash: int) -> str:
     return f"{content_hash % 2**64:#018x}"
 
 
+def signed(text: str) -> int:
+    """The 64-bit hash that a text of :func:`unsigned` stands for."""
+    number = int(text, 16)
+    return number - 2**64 if number >= 2**63 else number
+
+
 def sum_of(bins: Mapping[str, int]) -> str:
     """Bins as text for messages; rare bins are omitted if they are empty."""
     return " + ".join(f"{n} {name}" for name, n in bins.items() if n or name not in RARE)

@@ -1,9 +1,10 @@
 """The checkpoint of a partition: what Dagster has recorded about it before a load."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, partial
+from typing import Any
 
 import dagster as dg
 
@@ -21,11 +22,15 @@ RUNS_LOOKED_AT = 2_000
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A window's record in Dagster; if not ``clean``, a forgotten MERGE of a failed attempt may still be running."""
+    """A window's record in Dagster; if not ``clean``, a forgotten MERGE of a failed attempt may still be running.
+
+    ``metadata``: the values of the last materialization's metadata, which has the proof of its load.
+    """
 
     fingerprint: str | None = None
     clean: bool = False
     untried: bool = False
+    metadata: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 NOTHING_KNOWN = Checkpoint()
@@ -43,7 +48,9 @@ def checkpoint_of(
     if last is None:
         return Checkpoint(untried=bool(untried(instance, key, partitions_def, [partition], run_id)))
     settled = _settled(instance, key, partitions_def, {partition: last}, run_id)
-    return Checkpoint(_fingerprint(last), clean=partition in settled)
+    metadata = last.asset_materialization.metadata if last.asset_materialization else {}
+    values = {name: getattr(value, "value", None) for name, value in metadata.items()}
+    return Checkpoint(_fingerprint(last), clean=partition in settled, metadata=values)
 
 
 def at_rest(

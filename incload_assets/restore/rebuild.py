@@ -18,8 +18,9 @@ from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window, now
 from incload_assets.delta.tuning import tune_plan
+from incload_assets.load.proven import shown_proof
 from incload_assets.load.range_fences import not_merged
-from incload_assets.load.reconcile import Evidence, check_bins, examine, unsigned
+from incload_assets.load.reconcile import Evidence, check_bins, examine
 from incload_assets.platform.errors import ReconciliationFailed
 from incload_assets.platform.wording import several
 from incload_assets.progress.checkpoint import DATA_VERSION_TAG, fingerprints_of
@@ -169,14 +170,7 @@ def _event(
             "source_position": dg.MetadataValue.text(record.summary or record.fingerprint),
             "fingerprint": dg.MetadataValue.text(record.fingerprint),
             "loaded_by_run": dg.MetadataValue.text(record.run_id),
-            "proof": dg.MetadataValue.json(
-                {
-                    "keys": evidence.keys,
-                    "pending": evidence.pending,
-                    "log_hash": unsigned(evidence.log_hash),
-                    "table_hash": unsigned(evidence.table_hash),
-                }
-            ),
+            "proof": dg.MetadataValue.json(shown_proof(evidence, None)),
         },
         tags={DATA_VERSION_TAG: record.fingerprint},
     )

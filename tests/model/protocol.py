@@ -13,6 +13,7 @@ compaction build on this; see the modules beside.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from tests.model.exploration import WRONG, Machine, put
@@ -51,6 +52,7 @@ SWITCHES = {
     "newer": "what spares a key the full fold is newer than what was taken away",
     "carried markers": "markers of a landing that is not known to be reconciled are kept by the next",
     "distrust": "a checkpoint is trusted only if no other run of its window failed since its own began, or is running",
+    "proof": "a load of what is checkpointed compares nothing if nobody has touched row and window since their proof",
     "bare landing fence": "without a trusted checkpoint the landing fence of an unchanged window is moved, which"
     " outdates landings that a killed run left behind",
 }
@@ -78,7 +80,7 @@ class Model(Machine[State]):
         n = len(self.names)
         return State(
             (0,) * n, (None,) * n, (0,) * (n + 1), None, ((0, 0),) * (n + 1), (Checkpoint(),) * n, runs, (),
-            self.case.kills, self.case.replays,
+            self.case.kills, self.case.replays, edits=self.case.edits,
         )  # fmt: skip
 
     def canonical(self, state: State) -> State:
@@ -126,7 +128,9 @@ class Model(Machine[State]):
         return all(state.checkpoints[self.names.index(window)].clean for window in run.asked)
 
     def problem(self, state: State) -> str | None:
-        """Log, table and source have to agree."""
+        """Log, table and source have to agree, once a window proven before an edit by hand was loaded again."""
+        if state.edited is not None:
+            return None
         now = self._now(state)
         held = tuple(landed.content if landed else () for landed in state.log)
         if held != now:
@@ -147,6 +151,10 @@ class Model(Machine[State]):
         for i, name in enumerate(self.names):
             if state.source[i] + 1 < len(self.case.windows[name]) and self._noticed(state, i):
                 yield f"source {name} is rewritten", state._replace(source=put(state.source, i, state.source[i] + 1))
+        if state.edits and state.row is not None:
+            proven = tuple(n for n, known in zip(self.names, state.checkpoints, strict=True) if known.proof)
+            changed = each_work(state, partial(_outdated, moved=False, changed=True))
+            yield "the row is deleted by hand", changed._replace(row=None, edits=state.edits - 1, edited=proven)
         for i, run in enumerate(state.runs):
             label = f"run {i} of {'+'.join(run.asked)}: "
             for what, after in self._run_steps(state, i, run):
@@ -226,8 +234,10 @@ class Model(Machine[State]):
 
     def _begin_window(self, state: State, i: int) -> State:
         """A run turns to its next window."""
-        known = state.checkpoints[self.names.index(state.runs[i].window)].content
-        return self._detect(self._to(state, i, trusted=self._trusted(state, i), known=known, full=False), i)
+        window = state.runs[i].window
+        known, repairs = state.checkpoints[self.names.index(window)].content, window in (state.edited or ())
+        trusted = self._trusted(state, i)
+        return self._detect(self._to(state, i, trusted=trusted, known=known, full=False, repairs=repairs), i)
 
     def _trusted(self, state: State, i: int) -> Content | None:
         window = state.runs[i].window
@@ -265,6 +275,9 @@ class Model(Machine[State]):
         least = (self._least(mine), 0)
         merged = run.committed and run.fence > least
         quiet = run.trusted == mine.fingerprint and not run.landed
+        proof = state.checkpoints[w].proof
+        if quiet and not run.committed and proof and ("proof" in self.without or proof == (run.row, mine)):
+            return "reads the log, nobody has touched what was proven, checkpoints", self._finished(state, i)
         again = not run.landed or run.known == mine.fingerprint
         plan = self._plan(state, (w,), run.row, full=run.full or again)
         if merged or quiet:
@@ -298,9 +311,12 @@ class Model(Machine[State]):
         rest = run.pending[1:]
         # what remains is remembered of the run: that it began before others were killed
         after = Run(run.asked, "next", rest, overlapped=run.overlapped) if rest else Run(run.asked)
+        mine = state.log[w]
+        known = Checkpoint(content, not run.overlapped, proof=(run.row, mine) if mine and self.case.replays else None)
         return state._replace(
             runs=put(state.runs, i, after),
-            checkpoints=put(state.checkpoints, w, Checkpoint(content, not run.overlapped)),
+            checkpoints=put(state.checkpoints, w, known),
+            edited=None if run.repairs and not run.landed else state.edited,
         )
 
     def _plan(self, state: State, windows: tuple[int, ...], row: Change | None, *, full: bool) -> Plan:
@@ -358,11 +374,8 @@ class Model(Machine[State]):
         row = self._applied(work.plan, work.row) if work.plan.action else state.row
 
         def outdated(other: Work) -> Work:
-            if not isinstance(other, Merge) or not other.begun:
-                return other
-            moved = fenced and self._place(other.fence) == place
-            changed = row != state.row and bool(other.plan.action)
-            return other._replace(stale=other.stale or moved or changed)
+            moved = isinstance(other, Merge) and fenced and self._place(other.fence) == place
+            return _outdated(other, moved=moved, changed=row != state.row)
 
         after = each_work(state, outdated)
         return "commits", after._replace(
@@ -383,6 +396,13 @@ class Model(Machine[State]):
         if not plan.action or not (valid or "guard" in self.without):
             return row
         return None if plan.action == "delete" else plan.order
+
+
+def _outdated(work: Work, *, moved: bool, changed: bool) -> Work:
+    """What is under way after its fence has moved, or the row was changed, which a MERGE that has begun notices."""
+    if not isinstance(work, Merge) or not work.begun:
+        return work
+    return work._replace(stale=work.stale or moved or (changed and bool(work.plan.action)))
 
 
 def full_plan(order: Change | None, row: Change | None) -> Plan:
@@ -411,5 +431,6 @@ CASES = {
     "same sequence, corrected content": Case({"A": ((up(5, 2),), (up(5, 1),)), "B": once(up(4))}),
     "replayed": Case({"A": once(up(5)), "B": once(down(10))}, replays=1),
     "fix of a replay killed": Case({"A": once(up(5)), "B": ((down(10),), ())}, replays=1),
+    "edited by hand": Case({"A": once(up(5)), "B": once(up(4))}, kills=1, replays=1, edits=1),
     "two runs of one window": Case({"A": ((up(5),), ())}, kills=1, runs=(("A",), ("A",))),
 }

@@ -26,7 +26,7 @@ from tests.model.gates import HERE, IDLE, SENT, Place, Run, pair, stop
 from tests.model.protocol import Model
 from tests.model.terms import Change, Content, Landed, State
 from tests.support.detection import detected
-from tests.support.tables import DAYS, day, item, make
+from tests.support.tables import DAYS, checkpoint_of, day, item, make
 
 VALUES = ("b", "a", "c")
 """The value of an item by the model's content hash: of the last two, the real hashes are in that order, too."""
@@ -80,6 +80,7 @@ class Real:
         self.runs: list[Run | None] = [None] * len(self.state.runs)
         self.zombies: list[Run] = []
         self.checkpoints: dict[str, Content] = {}
+        self.proofs: dict[str, Mapping[str, Any]] = {}
 
     def act(self, action: str, after: State) -> None:
         """Do what the model did, which is now in the given state."""
@@ -123,6 +124,7 @@ class Real:
                     None if content is None else self.held[content][1],
                     clean=self.state.runs[i].trusted is not None,
                     untried=is_alone and self._is_untried(i, name),
+                    metadata=self.proofs.get(name, {}),
                 )
                 context, chosen = self.context, name in self.model.case.chosen
                 report = load.load_window(
@@ -151,6 +153,7 @@ class Real:
 
     def _checkpoint(self, report: LoadReport, name: str) -> None:
         self.checkpoints[name] = self.known[report.record.fingerprint]
+        self.proofs[name] = checkpoint_of(report).metadata
 
     def view(self) -> View:
         """What can be seen."""

@@ -37,11 +37,16 @@ class Landed(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """What Dagster knows of a window: the position materialized last, and whether a run failed since, or ever."""
+    """What Dagster knows of a window: the position materialized last, and whether a run failed since, or ever.
+
+    ``proof``: the row of the table and the window in the log that were compared. In truth it is their versions, and a
+    row that has changed and is what it was again counts as touched; here it does not, so that more is believed.
+    """
 
     content: Content | None = None
     clean: bool = False
     failed: bool = False
+    proof: tuple[Change | None, Landed] | None = None
 
 
 class Plan(NamedTuple):
@@ -116,7 +121,7 @@ class Run(NamedTuple):
     ``overlapped``: another run of one of its windows was killed meanwhile. ``full``: further plans are made in full.
     ``fenced``: the fence of the window's landings has been moved.
     ``doubtful``: merges of ranges are still to be called off. ``barred``: the barrier was raised since it was read;
-    ``denied``: the deny list that was read names the subject.
+    ``denied``: the deny list that was read names the subject. ``repairs``: the row was edited since the window's proof.
     """
 
     asked: tuple[str, ...]
@@ -137,6 +142,7 @@ class Run(NamedTuple):
     work: Work | None = None
     barred: bool = False
     denied: bool = False
+    repairs: bool = False
 
     @property
     def window(self) -> str:
@@ -153,7 +159,8 @@ class State(NamedTuple):
     """Everything there is. Windows are positions in the tuples; see ``Case.windows``.
 
     The fences of MERGEs and of landings have one place more, for what is not of one window. ``erasure``: how far an
-    erasure has come: nowhere, ``denied`` or ``finished``.
+    erasure has come: nowhere, ``denied`` or ``finished``. ``edits``: how often the row may still be deleted by hand;
+    ``edited``: the windows that had been proven before it was, until one of them is loaded again; None: it was not.
     """
 
     source: tuple[int, ...]
@@ -169,6 +176,8 @@ class State(NamedTuple):
     frozen: tuple[str, ...] = ()
     undone: tuple[Content | None, ...] = ()
     erasure: str = ""
+    edits: int = 0
+    edited: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -182,6 +191,7 @@ class Case:
         runs: Per run the windows it loads; by default there is one for each.
         old: Windows that may be compacted.
         chosen: Old windows for which the rewrite of a compacted window has been chosen.
+        edits: How often somebody may delete the row from the table by hand.
     """
 
     windows: dict[str, tuple[Content, ...]]
@@ -190,6 +200,7 @@ class Case:
     runs: tuple[tuple[str, ...], ...] = ()
     old: tuple[str, ...] = ()
     chosen: tuple[str, ...] = ()
+    edits: int = 0
 
 
 def newest(changes: tuple[Change, ...]) -> Change | None:

@@ -18,6 +18,7 @@ TEETH = {
     "newer": "update withdrawn",
     "carried markers": "gone, then rewritten again",
     "distrust": "fix of a replay killed",
+    "proof": "edited by hand",
     "bare landing fence": "rewritten and back",
 }
 

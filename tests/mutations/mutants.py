@@ -14,6 +14,7 @@ LOAD = "tests/load/test_load.py::test_"
 BUCKETS = "tests/writes/test_buckets.py::test_"
 IN_ORDER = "tests/delta/test_statistics.py::test_"
 FILES = "tests/delta/test_data_files.py::test_"
+COMMITS = "tests/delta/test_commits.py::test_"
 MERGED = "tests/load/test_range_fences.py::test_a_table_lacks_what_was_merged_after_it_was_copied_and_nothing_else"
 VALUES = "tests/platform/test_lake_rows.py::test_"
 LAWS = "tests/mutations/test_laws.py::test_"
@@ -204,6 +205,19 @@ MUTANTS = [
            "return not ingested and checkpoint == Checkpoint(at.records[window.key].fingerprint, clean=True)",
            "return not ingested",
            (f"{FENCES}an_expired_window_is_green_again_after_its_checkpoint_was_lost_and_after_a_failed_load",)),
+    Mutant("proof: only loads are believed", CONVERGENCE, "delta.commits:is_left_alone", "not known or ", "",
+           (f"{COMMITS}a_partition_is_left_alone_by_loads_of_others_and_by_commits_without_rows[write_by_hand-False]",)),
+    Mutant("proof: loads of the same partition count", CONVERGENCE, "delta.commits:is_left_alone",
+           " or not changed.isdisjoint(values)", "",
+           (f"{COMMITS}a_partition_is_left_alone_by_loads_of_others_and_by_commits_without_rows[load_the_same-False]",)),
+    Mutant("proof: a copy is another table", CONVERGENCE, "delta.commits:is_left_alone",
+           " or seen(delta, since.version) != since", "",
+           (f"{COMMITS}a_table_that_was_replaced_by_a_copy_was_not_left_alone_although_its_versions_have_the_same_numbers",)),
+    Mutant("proof: the log counts, too", CONVERGENCE, "load.proven:still_proven",
+           "        and is_left_alone(log, ", "        and 1 or is_left_alone(log, ",
+           ("tests/load/test_proven.py::test_a_window_that_lacks_a_row_of_its_log_is_compared",)),
+    Mutant("proof: files are there", CONVERGENCE, "load.proven:_are_there", "return all(", "return True or all(",
+           ("tests/load/test_proven.py::test_a_window_whose_data_file_is_gone_is_compared",)),
     Mutant("pinned version of the table", CONVERGENCE, "change_log.context:LoadContext.rows",
            '.option("versionAsOf", at.table_version)', "",
            (f"{LAWS}a_plan_is_of_the_versions_that_it_was_made_from[Delta reads]",)),

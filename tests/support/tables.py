@@ -1,5 +1,6 @@
 """Small tables for tests of the load: what to declare, load and compare."""
 
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -23,6 +24,7 @@ from incload_assets.declaration.table import Declaration, Quarantine, Table
 from incload_assets.declaration.window import window_of
 from incload_assets.declaration.write import Write
 from incload_assets.load.load import LoadReport, load_window
+from incload_assets.load.proven import shown_proof
 from incload_assets.load.tables import ensure_tables
 from incload_assets.platform.lake import Lake
 from incload_assets.progress.checkpoint import Checkpoint
@@ -76,6 +78,13 @@ def _no_info(_: str) -> None:
     pass
 
 
+def checkpoint_of(report: LoadReport) -> Checkpoint:
+    """The clean checkpoint of a load, with the proof in its metadata."""
+    metadata = report.evidence.bins | {"rows_read": report.evidence.rows_read}
+    proof = json.loads(json.dumps(shown_proof(report.evidence, report.proof)))
+    return Checkpoint(report.record.fingerprint, clean=True, metadata={**metadata, "proof": proof})
+
+
 @dataclass
 class Loaded:
     """A table under test."""
@@ -96,8 +105,7 @@ class Loaded:
 
     def replay(self, report: LoadReport) -> LoadReport:
         """Load a window again that was checkpointed cleanly."""
-        checkpoint = Checkpoint(report.record.fingerprint, clean=True)
-        return load_window(self.context(), report.window, checkpoint=checkpoint)
+        return load_window(self.context(), report.window, checkpoint=checkpoint_of(report))
 
     @property
     def uri(self) -> str:

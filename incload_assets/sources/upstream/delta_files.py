@@ -8,18 +8,15 @@ of their actions). Such commits are undone to find the earlier files, as long as
 """
 
 import hashlib
-import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.fs
 from deltalake import DeltaTable
-from deltalake.fs import DeltaStorageHandler
 
+from incload_assets.delta.commits import Rewrite, commit_of
 from incload_assets.platform.lake import data_files
 
 Value = date | datetime | None
@@ -36,16 +33,7 @@ class DataFile(NamedTuple):
     size: int
 
 
-@dataclass(frozen=True)
-class _Rewrite:
-    """The files of one partition value that one commit added and removed."""
-
-    added: frozenset[str]
-    removed: frozenset[str]
-    changes_rows: bool
-
-
-_commits: dict[tuple[str, str, int, str | None], dict[Value, _Rewrite]] = {}
+_commits: dict[tuple[str, str, int, str | None], Mapping[str | None, Rewrite]] = {}
 """Cache of commits, for processes that detect repeatedly; a commit never changes."""
 
 
@@ -81,56 +69,31 @@ class DeltaFiles:
         if self._marked or not self.version - COMMITS <= since < self.version:
             return False
         for version in range(self.version, since, -1):
-            commit = self._commit(version)
-            if commit is None:
+            rewrites = self._rewrites(version)
+            if rewrites is None:
                 return False
-            for value, rewrite in commit.items():
-                if concerned(value):
+            for value, rewrite in rewrites.items():
+                if concerned(_value(value)):
                     if rewrite.changes_rows:
                         return False
                     names = (names - rewrite.added) | rewrite.removed
         return digest(names) == then
 
-    def _commit(self, version: int) -> dict[Value, _Rewrite] | None:
+    def _rewrites(self, version: int) -> Mapping[str | None, Rewrite] | None:
         """The rewrites of a commit by partition value; None if the log no longer has the commit."""
         key = (self._delta.table_uri, self.table_id, version, self._column)
         if key not in _commits:
-            try:
-                with _folder_of(self._delta).open_input_stream(f"_delta_log/{version:020}.json") as stream:
-                    lines = stream.read().decode().splitlines()
-            except FileNotFoundError:
+            if (commit := commit_of(self._delta, version, self._column)) is None:
                 return None
             if len(_commits) >= 4 * COMMITS:
                 _commits.clear()
-            _commits[key] = _rewrites(map(json.loads, lines), self._column)
+            _commits[key] = commit.rewrites
         return _commits[key]
-
-
-def _folder_of(delta: DeltaTable) -> pyarrow.fs.FileSystem:
-    """The folder of a table in any store, opened the same way as deltalake opens it."""
-    return pyarrow.fs.PyFileSystem(DeltaStorageHandler.from_table(delta._table, delta._storage_options))
 
 
 def digest(names: Iterable[str]) -> str:
     """A short hash of a set of names."""
     return hashlib.blake2b("\n".join(sorted(names)).encode(), digest_size=12).hexdigest()
-
-
-def _rewrites(actions: Iterable[Mapping[str, Any]], column: str | None) -> dict[Value, _Rewrite]:
-    added: dict[Value, set[str]] = defaultdict(set)
-    removed: dict[Value, set[str]] = defaultdict(set)
-    changing = set()
-    for action in actions:
-        for kind, names in (("add", added), ("remove", removed)):
-            if (file := action.get(kind)) is not None:
-                value = _value((file.get("partitionValues") or {}).get(column)) if column is not None else None
-                names[value].add(file["path"])
-                if file["dataChange"]:
-                    changing.add(value)
-    return {
-        value: _Rewrite(frozenset(added[value]), frozenset(removed[value]), value in changing)
-        for value in {*added, *removed}
-    }
 
 
 def _value(text: str | None) -> Value:
