@@ -17,7 +17,7 @@ TEETH = {
     "markers": "update withdrawn",
     "newer": "update withdrawn",
     "carried markers": "gone, then rewritten again",
-    "distrust": "fix of a replay killed",
+    "distrust": "rewritten and back",
     "proof": "edited by hand",
     "bare landing fence": "rewritten and back",
 }

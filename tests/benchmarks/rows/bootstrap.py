@@ -6,7 +6,7 @@ from unittest import mock
 
 import pandera.pyspark as pa
 import pyspark.sql.types as T
-from incload_assets.sources.postgres.reading import jdbc_properties
+from incload_assets.sources.database.reading import jdbc_properties
 
 from incload_assets.assets import Changes, QueryByTime
 from incload_assets.change_log.chunks import InChunks
