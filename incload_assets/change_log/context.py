@@ -16,13 +16,14 @@ from incload_assets.change_log.read_view import ReadView, first_sequences
 from incload_assets.change_log.scratch import ScratchLake
 from incload_assets.change_log.scratch_log import ScratchLog
 from incload_assets.change_log.window_records import WindowRecord
-from incload_assets.declaration.layout import laid_out_by, touched_sql
+from incload_assets.declaration.layout import laid_out_by, touched_sql, values_of
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.delta.data_files import parquet_files
 from incload_assets.delta.session import CachedFrame
 from incload_assets.delta.statistics import is_newer, without_older
 from incload_assets.platform.lake import Lake, bytes_in, bytes_of, data_files, files_in, rows_of
+from incload_assets.platform.lake_rows import files_with
 from incload_assets.platform.wording import length, several
 
 
@@ -156,6 +157,10 @@ class LoadContext:
         """The log's rows in a read view."""
         return self.log.read(self.spark, at.log_version)
 
+    def near_changes(self, at: "ReadView") -> DataFrame:
+        """The log's changes of the partitions that the windows touch; or the whole log if these are in many files."""
+        return self.changes(at) if at.log_files is None else at.log_files.read(self.spark)
+
     def window_changes(self, at: "ReadView") -> DataFrame:
         """The windows' changes, and deletes that may be newer; or the whole log if these are in too many files."""
         return self.changes(at) if at.window_files is None else at.window_files.read(self.spark)
@@ -191,7 +196,7 @@ class LoadContext:
             by_place=not moves and (self.table.write.buckets is not None or not self.table.write.whole),
             table_bytes=table_bytes,
             near_bytes=table_bytes,
-            log_bytes=bytes_of(changes),
+            log_bytes=0,
             windows_bytes=sum(sizes.values()) + bytes_of(others),
             others_delete=others.num_rows > 0,
             empties=bytes_in(empties, "_window", keys) > 0,
@@ -200,18 +205,25 @@ class LoadContext:
             near_rows=0,
             feeds=table.metadata().configuration.get("delta.enableChangeDataFeed", "").lower() == "true",
             near_files=None,
+            log_files=None,
             window_files=parquet_files(log, self.lake.spark_uri(self.log.uri), pa.concat_tables([here, others])),
             sizes=sizes,
         )
-        values = at.partitions
+        values, folded = at.partitions, changes.filter(~kind.isin([CONTROL, REJECTED]))
         if values and (column := laid_out_by(self.table)):
             rows = files_in(rows, column, values)
+            if column in self.table.columns:  # the log has no buckets
+                kept = is_here | kind.isin([*EMPTIES])
+                elsewhere = files_with(folded.filter(~kept), {column: values_of(self.table, column, values)})
+                folded = pa.concat_tables([folded.filter(kept), elsewhere])
         at = replace(
             at,
             near_bytes=bytes_of(rows),
             near_rows=rows_of(rows),
             newer=self._is_newer(at, rows),
             near_files=parquet_files(table, self.lake.spark_uri(self.uri), rows),
+            log_bytes=bytes_of(folded),
+            log_files=parquet_files(log, self.lake.spark_uri(self.log.uri), folded),
         )
         if self.scratch is None:
             return at

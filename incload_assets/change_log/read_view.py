@@ -24,6 +24,7 @@ class ReadView:
         fence: The last committed number of the fence ``app_id`` in ``table_version``; 0 if none.
         controls: The window records in ``log_version`` of the plan's windows, by partition key.
         by_place: Whether the window records contain the part of the table that their windows touch.
+        log_bytes: Size of the log's files that may have changes of the windows' keys.
         windows_bytes: Size of the log's files of the windows, and of truncates and possibly newer deletes of others.
         others_delete: Whether other windows have truncates, or deletes that may be newer than a change of these.
         empties: Whether the windows have truncates.
@@ -31,7 +32,8 @@ class ReadView:
         newer: Whether all changes of the windows are known to be newer than all near rows.
         near_rows: Number of near rows by Delta's statistics; 0 if these are incomplete.
         feeds: Whether Delta keeps a change feed of the table.
-        near_files, window_files: The files of ``near_bytes`` and ``windows_bytes``; None if only Delta can read them.
+        near_files, log_files, window_files: The files of ``near_bytes``, ``log_bytes`` and ``windows_bytes``; None if
+            only Delta can read them.
     """
 
     table_version: int
@@ -53,6 +55,7 @@ class ReadView:
     near_rows: int
     feeds: bool
     near_files: ParquetFiles | None
+    log_files: ParquetFiles | None
     window_files: ParquetFiles | None
     sizes: Mapping[str, int]
 

@@ -120,7 +120,7 @@ class ScratchLake(FollowedLake):
     def seen(self, at: ReadView, lacking: Sequence[str]) -> ReadView:
         """A read view of the lake as the load would have it, with the columns that it would add to the log."""
         if lacking:
-            at = replace(at, window_files=None)  # the files lack them
+            at = replace(at, log_files=None, window_files=None)  # the files lack them
         if self.merged.near is None:
             return at
         there = max(at.near_bytes, 1)  # rows that are in no file are not known to be older than anything

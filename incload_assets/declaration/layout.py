@@ -5,6 +5,8 @@ that round trip, and some cannot be the name of a folder. A row with such a valu
 """
 
 from collections.abc import Collection
+from datetime import date
+from typing import Any
 
 import pyspark.sql.types as T
 from pyspark.sql import Column
@@ -89,6 +91,13 @@ def laid_out_by(table: Table) -> str | None:
         return BUCKET
     by = table.write.partition_by
     return by if by is not None and isinstance(table.type_of(by), _SAME_IN_DELTA) else None
+
+
+def values_of(table: Table, column: str, values: Collection[str]) -> list[Any]:
+    """The values of a column of :func:`laid_out_by` that an ingestion has recorded as these texts."""
+    kind = table.type_of(column)
+    read = date.fromisoformat if isinstance(kind, T.DateType) else int if isinstance(kind, T.IntegralType) else str
+    return [read(value) for value in values]
 
 
 def touched_sql(table: Table, values: Collection[str] | None, alias: str = "") -> str | None:

@@ -82,7 +82,7 @@ class Append(Strategy):
         others the table already has the oldest content of earlier loads.
         """
         table, seen, event = load.table, _order_sql(load.table, "t"), Over.partitionBy("_id")
-        changes = near(load.changes(at) if full or at.replaced else load.window_changes(at), table, at)
+        changes = near(load.near_changes(at) if full or at.replaced else load.window_changes(at), table, at)
         is_here = F.col("_window").isin(*at.records)
         events = _events(changes.filter(F.col("_kind") == UPSERT), table)
         here, elsewhere = events.filter(is_here), events.filter(~is_here)

@@ -37,7 +37,7 @@ def column_plan(load: LoadContext, at: ReadView, *, soft_delete: str | None) -> 
     Rows whose newest change is a deletion are marked in the column ``soft_delete``; None: they are deleted.
     """
     table = load.table
-    changes = load.changes(at)
+    changes = load.near_changes(at)
     here = changes.filter(F.col("_window").isin(*at.records))
     truncates = changes.filter(F.col("_kind").isin(*EMPTIES)) if table.changes.empties else None
     keys, handed_on = _keys(changes, here, table), None

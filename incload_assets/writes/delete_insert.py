@@ -122,7 +122,7 @@ class DeleteInsert(Strategy):
         """
         table = load.table
         full = full or any(record.landing > 1 for record in at.records.values())
-        changes = near(load.changes(at), table, at)
+        changes = near(load.near_changes(at), table, at)
         is_here = F.col("_window").isin(*at.records)
         concerned = is_here & F.col("_kind").isin(UPSERT, DELETE, REPLACED)
         places = changes.filter(concerned).select(_group(table), "_window").distinct()

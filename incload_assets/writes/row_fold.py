@@ -52,7 +52,7 @@ def fold_plan(load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
     - ``_rows``, ``_distinct``: number of changes of the key in the window, and how many of them differ.
     """
     table = load.table
-    changes = load.changes(at) if full or at.replaced else load.window_changes(at)
+    changes = load.near_changes(at) if full or at.replaced else load.window_changes(at)
     here = changes.filter(F.col("_window").isin(*at.records))
     several = len(at.records) > 1
     mine = _newest(here.filter(F.col("_kind").isin(*UPSERTS, DELETE)), table, "mine", per_window=True)

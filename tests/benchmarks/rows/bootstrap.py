@@ -6,11 +6,11 @@ from unittest import mock
 
 import pandera.pyspark as pa
 import pyspark.sql.types as T
-from incload_assets.sources.database.reading import jdbc_properties
 
 from incload_assets.assets import Changes, QueryByTime
 from incload_assets.change_log.chunks import InChunks
 from incload_assets.platform.databases import Database
+from incload_assets.sources.database.reading import jdbc_properties
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.contest import expect_same
 from tests.benchmarks.pairs import Comparison
