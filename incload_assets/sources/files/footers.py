@@ -25,7 +25,7 @@ Schema = tuple[tuple[str, pa.DataType], ...]
 
 
 class Footer(NamedTuple):
-    """What a footer says of a file: its columns, and what else the way to read it depends on."""
+    """The columns of a file, and what else files must have in common to be read together."""
 
     columns: Schema
     more: tuple[tuple[str, str], ...] = ()

@@ -26,7 +26,7 @@ _ZONES = ("UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "UCT", "Etc/UCT", "Zulu", "Et
 _ZONE = rf" ({'|'.join(map(re.escape, _ZONES))})$"
 """The end of the text of an instant."""
 _JAVA_ZONE = "SELECT java_method('java.lang.System', 'getProperty', 'user.timezone')"
-# the ORC library takes days of files that name no calendar for Julian ones, also those of the C++ library
+# the ORC library takes days for Julian ones if a file names no calendar, and its C++ library names none
 _BY_ARROW, _BY_JAVA = (("orc.proleptic.gregorian.default", proleptic) for proleptic in ("true", "false"))
 _UNSURE = " or a second later"
 """The end of the text of a time that Arrow wrote, which no contract takes for a time."""
