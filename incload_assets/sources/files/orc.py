@@ -32,6 +32,8 @@ _UNSURE = " or a second later"
 """The end of the text of a time that Arrow wrote, which no contract takes for a time."""
 _FRACTION = r"\.(?!999[0-9]*[1-9])[0-9]*[1-9]"
 """A fraction of a second that is more than 0 and at most 0.999."""
+_TRANSACTIONAL = {"operation", "originalTransaction", "bucket", "rowId", "currentTransaction", "row"}
+"""The columns of a file of a transactional table."""
 _OPTIONS = {"mergeSchema": "false", "orc.proleptic.gregorian": "true", "orc.force.positional.evolution": "false"}
 
 
@@ -87,6 +89,12 @@ def _check_columns(table_name: str, key: str, schema: pa.Schema) -> None:
             f"{table_name}: the column {path!r} of the file {key} is encrypted",
             rule="ORC files are read without encryption keys, and would show NULL or a hash in place of the values",
             remedy="write the file without ORC's encryption",
+        )
+    if set(schema.names) == _TRANSACTIONAL:
+        raise SourceUnreadable(
+            f"{table_name}: the file {key} is of a transactional table of Hive",
+            rule="such files hold inserts, updates and deletes, which Hive puts together, and no plain rows",
+            remedy="export the table, for example INSERT OVERWRITE DIRECTORY … STORED AS ORC SELECT …",
         )
     if any("`" in field.name for _, field in _walk(schema)):
         raise SourceUnreadable(

@@ -32,6 +32,9 @@ def library() -> Iterator[OrcLibrary]:
         yield found
 
 
+TRANSACTIONAL = ["operation", "originalTransaction", "bucket", "rowId", "currentTransaction", "row"]
+
+
 def micros(time: dt.datetime) -> int:
     return (time - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
 
@@ -185,6 +188,7 @@ def test_files_that_cannot_be_read_are_named(spark: SparkSession, landing: Path,
             {"_col0": [1], "_col1": ["a"]},
             r"columns of the file 2026-01-01/a.orc have no names, but numbers \(_col0",
         ),
+        ({key: [1] for key in TRANSACTIONAL}, "the file 2026-01-01/a.orc is of a transactional table of Hive"),
         ({"other": [1]}, "the file 2026-01-01/a.orc has none of the contract's columns"),
         (
             {"id": pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([1]), pa.array(["a"])])},
