@@ -33,6 +33,7 @@ from incload_assets.sources.files.compressed import PACKED, format_of
 from incload_assets.sources.files.csv_shape import CsvOptions, Encoding, head_of, shapes_of
 from incload_assets.sources.files.files import Files
 from incload_assets.sources.files.names import UNFINISHED
+from incload_assets.sources.files.orc import footer_of
 from incload_assets.sources.files.position import File, files_in, position_of
 from incload_assets.sources.files.records import WORTH_READING_TWICE_BYTES, reader_of, spark_path
 from incload_assets.sources.files.storage import store_errors, store_of
@@ -234,6 +235,9 @@ def _fields(spark: SparkSession, found: _Found, files: dict[str, list[File]]) ->
         newest = schema_of(found.table, found.template, paths[-1])
         record = record_of(found.table, found.template.name_of(paths[-1]), newest)
         return [Field(name, T.StringType()) for name, _ in fields_of(record)]  # typed when they are read
+    if format_of(paths[-1]) == "orc":
+        columns = footer_of(found.table, found.template, paths[-1]).columns
+        return [Field(name, T.StringType()) for name, _ in columns]  # typed when they are read
     schema = reader_of(spark, [paths[-1]]).parquet(spark_path(paths[-1])).schema
     return [Field(member.name, member.dataType) for member in schema.fields]
 
@@ -264,7 +268,7 @@ def _nothing(table: str, place: str) -> SourceUnreadable:
     exists = in_object_store(place) or Path(place).exists()
     return SourceUnreadable(
         f"{table}: {place} " + ("has no file that a load could read" if exists else "does not exist"),
-        rule="files are .json, .jsonl, .ndjson, .csv, .parquet or .avro; text also with .gz or .zst; names that "
+        rule="files are .json, .jsonl, .ndjson, .csv, .parquet, .orc or .avro; text also with .gz or .zst; names that "
         "begin with _ or . are hidden",
         remedy="name a file, or a folder with files, of these formats",
     )

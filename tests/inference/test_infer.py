@@ -4,6 +4,7 @@ import importlib.util
 import json
 import re
 import textwrap
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import fastavro
 import pyarrow as pa
+import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
@@ -99,7 +101,14 @@ def test_a_public_csv_of_taxi_trips(spark: SparkSession, tmp_path: Path) -> None
     }
 
 
-def test_parquet_with_nested_types(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("kind", "written"), [("parquet", pq.write_table), ("orc", orc.write_table)])
+def test_parquet_and_orc_with_nested_types(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    written: Callable[[pa.Table, Path], None],
+) -> None:
     def order(number: int, day: int, total: float) -> dict[str, Any]:
         lines = [{"sku": "0815", "price": Decimal("4.50"), "quantity": number}]
         customer = {"email": f"c{number}@example.com", "since": date(2025, 1, number)}
@@ -111,13 +120,13 @@ def test_parquet_with_nested_types(spark: SparkSession, tmp_path: Path, monkeypa
     for day, orders in {5: [order(1, 5, 4.5), order(2, 5, 9.25)], 6: [order(2, 6, 9.75)]}.items():
         folder = tmp_path / "landing" / "orders" / f"date=2026-01-0{day}"
         folder.mkdir(parents=True)
-        pq.write_table(pa.Table.from_pylist(orders, NESTED), folder / "part-0.parquet")
-    text, loaded = declared(spark, tmp_path, "orders", "landing/orders/date=2026-01-05/part-0.parquet")
+        written(pa.Table.from_pylist(orders, NESTED), folder / f"part-0.{kind}")
+    text, loaded = declared(spark, tmp_path, "orders", f"landing/orders/date=2026-01-05/part-0.{kind}")
 
     for day in ("2026-01-05", "2026-01-06"):
         assert loaded.load(day).evidence.bins["quarantined"] == 0
 
-    assert 'Files("{landing}/orders/date={window:%Y-%m-%d}/part-0.parquet")' in text
+    assert f'Files("{{landing}}/orders/date={{window:%Y-%m-%d}}/part-0.{kind}")' in text
     assert 'changes=Changes(keys=["order_id"], sequence_by=["updated_at"]),' in text
     assert "2 keys in 3 rows, and each once per value of updated_at: several versions of a key" in text
     assert "order_id: T.StringType = pa.Field(nullable=False)" in text

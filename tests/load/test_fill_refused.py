@@ -45,7 +45,7 @@ class Guest(Channel):
         ({"changes": MOVED}, r"its changes may give rows new keys \(moved_when\)"),
         (
             {"source": Files("{landing}/{window:%Y-%m-%d}.parquet")},
-            "the payload of a Parquet or Avro record does not keep the types of its values, .*",
+            "the payload of a Parquet, ORC or Avro record does not keep the types of its values, .*",
         ),
     ],
     ids=["protected columns", "keys that move", "typed values"],

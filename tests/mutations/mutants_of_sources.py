@@ -2,7 +2,7 @@
 
 from tests.mutations.mutant import BINS, CONVERGENCE, EXPLAIN, INSTANTS, Mutant
 
-BY_TIME, BY_ID, MYSQL, KAFKA, AVRO, DEBEZIUM, SEVERAL, TABLES = (
+BY_TIME, BY_ID, MYSQL, KAFKA, AVRO, ORC, DEBEZIUM, SEVERAL, TABLES = (
     f"tests/sources/{name}.py::"
     for name in (
         "database/test_query_by_time",
@@ -10,6 +10,7 @@ BY_TIME, BY_ID, MYSQL, KAFKA, AVRO, DEBEZIUM, SEVERAL, TABLES = (
         "database/test_mysql",
         "kafka/test_kafka",
         "kafka/test_avro",
+        "files/test_orc",
         "debezium/test_debezium",
         "test_several",
         "upstream/test_tables",
@@ -57,6 +58,15 @@ MUTANTS_OF_SOURCES = [
     Mutant("avro: an id is asked for once", EXPLAIN, "platform.schema_registry:SchemaRegistry.schema",
            "if known is None:", "if True:",
            ("tests/platform/test_schema_registry.py::test_each_id_is_asked_for_once_and_what_it_refers_to_comes_along",)),
+    Mutant("orc: days of Arrow are of its calendar", CONVERGENCE, "sources.files.orc:footer_of",
+           'writer == "ORC_CPP"', "False",
+           (f"{ORC}test_days_and_times_are_of_one_calendar_whoever_wrote_them",)),
+    Mutant("orc: nanoseconds are not truncated", INSTANTS, "sources.files.orc:_with_text",
+           "isinstance(kind, T.TimestampType | T.DateType)", "isinstance(kind, T.DateType)",
+           (f"{ORC}test_values_keep_their_types_and_times_all_their_digits",)),
+    Mutant("orc: encrypted columns are not NULL", BINS, "sources.files.orc:_check_columns",
+           '_attributes(schema, "encrypt")', '_attributes(schema, "none")',
+           (f"{ORC}test_encrypted_columns_are_refused_because_they_would_be_null",)),
     Mutant("mysql: a kept list of transactions is not believed", CONVERGENCE,
            "platform.dialects.innodb:_transactions", "if any(own for _, own, _ in found):", "if True:",
            (f"{MYSQL}test_a_list_of_transactions_that_the_server_has_kept_is_not_believed",)),

@@ -1,4 +1,4 @@
-"""Files: JSON lines, CSV, Parquet and Avro in a local folder, JSON lines on S3."""
+"""Files: JSON lines, CSV, Parquet, ORC and Avro in a local folder, JSON lines on S3."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -11,13 +11,14 @@ from urllib.parse import urlsplit
 
 import fastavro
 import pyarrow as pa
+import pyarrow.orc as orc
 import pyarrow.parquet as pq
 
 from incload_assets.assets import Files
 from tests.servers.switch import switched
 from tests.sources.case import TYPES, Case, Content, Place, Row
 
-_PARQUET: Mapping[type, pa.DataType] = {
+_ARROW: Mapping[type, pa.DataType] = {
     str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(), date: pa.date32(),
     Decimal: pa.decimal128(38, 18), datetime: pa.timestamp("us", "UTC"),
 }  # fmt: skip
@@ -51,10 +52,21 @@ def as_csv(rows: Sequence[Row]) -> bytes:
 
 def as_parquet(rows: Sequence[Row]) -> bytes:
     """Rows as a Parquet file of one schema."""
-    schema = pa.schema([(name, _PARQUET[kind]) for name, kind in TYPES.items()])
     file = BytesIO()
-    pq.write_table(pa.Table.from_pylist([{k: _in_utc(v) for k, v in row.items()} for row in rows], schema), file)
+    pq.write_table(_as_table(rows), file)
     return file.getvalue()
+
+
+def as_orc(rows: Sequence[Row]) -> bytes:
+    """Rows as an ORC file of one schema."""
+    file = BytesIO()
+    orc.write_table(_as_table(rows), file)
+    return file.getvalue()
+
+
+def _as_table(rows: Sequence[Row]) -> pa.Table:
+    schema = pa.schema([(name, _ARROW[kind]) for name, kind in TYPES.items()])
+    return pa.Table.from_pylist([{k: _in_utc(v) for k, v in row.items()} for row in rows], schema)
 
 
 def as_avro(rows: Sequence[Row]) -> bytes:
@@ -132,6 +144,12 @@ class CsvFiles(FilesCase):
 
 class ParquetFiles(FilesCase):
     name, extension, written = "parquet files", "parquet", staticmethod(as_parquet)
+    can_fail = False  # files with JSON show it
+    daily = False  # the formats have tests of their own
+
+
+class OrcFiles(FilesCase):
+    name, extension, written = "orc files", "orc", staticmethod(as_orc)
     can_fail = False  # files with JSON show it
     daily = False  # the formats have tests of their own
 

@@ -23,6 +23,8 @@ SESSION_CONF = {
 _JAVA_OPTIONS = (
     # Spark compiles so many plans that the default code cache fills up within an hour, and Java then compiles again.
     "-XX:ReservedCodeCacheSize=512m -XX:+UseParallelGC "
+    # The ORC library reads times in the zone of its Java, where some do not exist.
+    "-Duser.timezone=UTC "
     # Bytecode verification took a seventh of the processor time of a server's start and first load; the classes come
     # from installed jars. An archive of the classes (class-data sharing) saved another twentieth.
     "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"

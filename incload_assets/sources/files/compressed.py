@@ -106,13 +106,14 @@ def _ends_with_a_frame(file: IO[bytes], size: int) -> bool:
     return at == size
 
 
-Format = Literal["json", "csv", "parquet", "avro"]
-PACKED: frozenset[Format | None] = frozenset({"parquet", "avro"})
+Format = Literal["json", "csv", "parquet", "orc", "avro"]
+PACKED: frozenset[Format | None] = frozenset({"parquet", "orc", "avro"})
 """Formats of typed values, which are compressed inside their files."""
 
 
 _EXTENSIONS: dict[str, Format] = {
-    "json": "json", "jsonl": "json", "ndjson": "json", "csv": "csv", "parquet": "parquet", "avro": "avro",
+    "json": "json", "jsonl": "json", "ndjson": "json", "csv": "csv", "parquet": "parquet", "orc": "orc",
+    "avro": "avro",
 }  # fmt: skip
 
 

@@ -31,22 +31,22 @@ from incload_assets.sources.files.template import Template
 
 Deleted = Literal["keep", "retract"]
 _TYPED = (
-    "the payload of a Parquet or Avro record does not keep the types of its values, so it cannot be parsed to the same "
-    "row"
+    "the payload of a Parquet, ORC or Avro record does not keep the types of its values, so it cannot be parsed to the "
+    "same row"
 )
 
 
 @dataclass(frozen=True)
 class Files(Source):
-    """JSON lines, CSV, Parquet or Avro files, found by a path template.
+    """JSON lines, CSV, Parquet, ORC or Avro files, found by a path template.
 
     See :mod:`incload_assets.sources.files.template`.
 
     - A window's position is the set of its files and their contents; rewriting a file changes the position.
     - A path without time fields is a flat folder: a file belongs to the window in which it was first seen; see
       :mod:`incload_assets.sources.files.assignment`.
-    - A CSV, Parquet or Avro file is refused if it has none of the contract's columns, or lacks a column that every row
-      needs.
+    - A CSV, Parquet, ORC or Avro file is refused if it has none of the contract's columns, or lacks a column that every
+      row needs.
     - Hidden files, files with a temporary name, and folders are ignored. An empty file is a file without rows.
     - A file that the path leaves out by its name alone is reported by ``incload status`` and the check
       ``source_files``.
@@ -54,7 +54,8 @@ class Files(Source):
 
     Args:
         path: The template, for example ``{landing}/orders/{window:%Y-%m-%d}/*.json``.
-        format: ``json`` (JSON lines), ``csv`` (with a header), ``parquet`` or ``avro``; None: by each file's extension.
+        format: ``json`` (JSON lines), ``csv`` (with a header), ``parquet``, ``orc`` or ``avro``; None: by each file's
+            extension.
         absent: Whether a window without files waits for them (``wait``) or is an empty window (``empty``).
         deleted: Meaning of a deleted file: ``keep`` its rows and report it, or ``retract`` its rows.
         delimiter: Character between the fields of a CSV record.
@@ -130,15 +131,15 @@ class Files(Source):
         if self.format is None and not last.endswith(("*", "?")) and format_of(last) is None:
             raise DeclarationError(
                 f"{table_name}: source: path {self.path!r} ends in an unknown extension and format is not given",
-                rule="extensions are .json, .jsonl, .ndjson, .csv, .parquet and .avro; text also with .gz or .zst",
-                remedy="give format='json', 'csv', 'parquet' or 'avro'",
+                rule="extensions are .json, .jsonl, .ndjson, .csv, .parquet, .orc, .avro; text also with .gz or .zst",
+                remedy="give format='json', 'csv', 'parquet', 'orc' or 'avro'",
             )
         kind = self.format or format_of(last)
         for name, usual in (("delimiter", ","), ("encoding", "utf-8")):
             if kind not in (None, "csv") and (value := getattr(self, name)) != usual:
                 raise DeclarationError(
                     f"{table_name}: source: {name} is {value!r}, and the files are {kind}",
-                    rule="it is for CSV files only; JSON is UTF-8, and Parquet and Avro are binary",
+                    rule="it is for CSV files only; JSON is UTF-8, and Parquet, ORC and Avro are binary",
                     remedy=f"drop {name}, or give format='csv'",
                 )
 
@@ -242,7 +243,7 @@ class Files(Source):
         of = F.lit(self.format) if self.format else _format(F.col("_source.file"))
         if self.format is None and not kept.filter(of.isNull() | of.isin(*PACKED)).isEmpty():
             raise SourceUnreadable(
-                f"{self}: rejected rows of Parquet and Avro files cannot be validated again",
+                f"{self}: rejected rows of Parquet, ORC and Avro files cannot be validated again",
                 rule=_TYPED,
                 remedy="deliver the files again, and load their windows",
             )

@@ -5,7 +5,7 @@ a Julian day and nanoseconds of the day; Spark truncates it to microseconds unle
 strings with all digits here, so that times finer than a microsecond are noticed.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +13,8 @@ import pyspark.sql.types as T
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+Rendering = Callable[[Column, pa.DataType, bool], Column]
+"""A time as Spark reads it, its type in the file, and whether it is for JSON; to a string."""
 INT96 = pa.timestamp("ns", "INT96")
 """Placeholder for INT96, which Arrow's schema of a footer does not distinguish from other timestamps."""
 
@@ -45,6 +47,8 @@ def unreadable(kind: pa.DataType) -> tuple[str, str] | None:
         return "Spark reads floats of 32 and 64 bits", "one of these"
     if pa.types.is_time(kind):
         return "Spark reads no time of day from Parquet", "strings, or timestamps"
+    if pa.types.is_union(kind):
+        return "Spark reads no unions from ORC", "a struct with a member for each type, or strings"
     return None
 
 
@@ -80,13 +84,30 @@ def with_bytes(spark: T.DataType, kind: pa.DataType) -> T.DataType:
     return T.ArrayType(with_bytes(spark.elementType, kind.value_type)) if isinstance(spark, T.ArrayType) else spark
 
 
-def with_times(value: Column, kind: pa.DataType, *, iso: bool = False) -> Column:
-    """A value as Spark reads it, with nanoseconds and INT96 (not in keys of maps) converted to strings.
+def with_times(value: Column, kind: pa.DataType, time: Rendering | None = None, *, iso: bool = False) -> Column:
+    """A value as Spark reads it, with the times in it that are nanoseconds by their type converted to strings.
 
-    With ``iso`` times are formatted like ``sql.TIMES_IN_JSON``; otherwise like Spark's cast.
+    With ``iso`` times are formatted like ``sql.TIMES_IN_JSON``; otherwise like Spark's cast. ``time`` converts one
+    time, by default :func:`exact_text`.
     """
+    one = time or exact_text
     if not any(map(is_nanoseconds, kinds_in(kind))):
         return value
+    if is_nanoseconds(kind):
+        return one(value, kind, iso)
+    if pa.types.is_struct(kind):
+        members = (with_times(value.getField(field.name), field.type, one, iso=iso).alias(field.name) for field in kind)
+        return F.when(value.isNotNull(), F.struct(*members))
+    if pa.types.is_map(kind):
+        keyed = value
+        if any(map(is_nanoseconds, kinds_in(kind.key_type))):
+            keyed = F.transform_keys(value, lambda key, _: with_times(key, kind.key_type, one, iso=iso))
+        return F.transform_values(keyed, lambda _, item: with_times(item, kind.item_type, one, iso=iso))
+    return F.transform(value, lambda item: with_times(item, kind.value_type, one, iso=iso))
+
+
+def exact_text(value: Column, kind: pa.DataType, iso: bool) -> Column:
+    """A time of Parquet, which Spark reads as nanoseconds or as the bytes of INT96, as a string with all digits."""
     if kind == INT96:
         # both numbers are little-endian; reversed, the bytes are the day and the nanoseconds
         digits = F.regexp_replace(F.reverse(F.hex(value)), "(.)(.)", "$2$1")
@@ -95,17 +116,7 @@ def with_times(value: Column, kind: pa.DataType, *, iso: bool = False) -> Column
         )
         micros = F.try_add(F.try_multiply(day - _EPOCH, F.lit(_MICROS_OF_DAY)), _floored(nanoseconds))
         return F.coalesce(_text(micros, F.pmod(nanoseconds, F.lit(1000)), iso, zoned=True), F.hex(value))
-    if is_nanoseconds(kind):
-        return _text(_floored(value), F.pmod(value, F.lit(1000)), iso, zoned=bool(kind.tz))
-    if pa.types.is_struct(kind):
-        members = (with_times(value.getField(field.name), field.type, iso=iso).alias(field.name) for field in kind)
-        return F.when(value.isNotNull(), F.struct(*members))
-    if pa.types.is_map(kind):
-        keyed = value
-        if INT96 in kinds_in(kind.key_type):
-            keyed = F.transform_keys(value, lambda key, _: with_times(key, kind.key_type, iso=iso))
-        return F.transform_values(keyed, lambda _, item: with_times(item, kind.item_type, iso=iso))
-    return F.transform(value, lambda item: with_times(item, kind.value_type, iso=iso))
+    return _text(_floored(value), F.pmod(value, F.lit(1000)), iso, zoned=bool(kind.tz))
 
 
 def _floored(nanoseconds: Column) -> Column:

@@ -20,6 +20,7 @@ from incload_assets.sources.files.csv_shape import CsvOptions
 from incload_assets.sources.files.hashes import local_hashes
 from incload_assets.sources.files.json import read_json
 from incload_assets.sources.files.names import is_hidden
+from incload_assets.sources.files.orc import read_orc
 from incload_assets.sources.files.parquet import read_parquet
 from incload_assets.sources.files.position import File
 from incload_assets.sources.files.records import Records
@@ -61,7 +62,7 @@ def read(
             raise SourceUnreadable(
                 f"{table_name}: the file {file.key} has no known extension",
                 rule="without format=..., each file's extension determines its format",
-                remedy="give the source format='json', 'csv', 'parquet' or 'avro', or narrow its path",
+                remedy="give the source format='json', 'csv', 'parquet', 'orc' or 'avro', or narrow its path",
             )
         if file.size:
             _check_name(table_name, file.key, kind)
@@ -74,6 +75,7 @@ def read(
     columns = FileColumns(table_name, [field for field in fields if field in targets] or fields, required)
     groups += read_csv(spark, table_name, template, by_format.get("csv", []), fields, csv, columns)
     groups += read_parquet(spark, table_name, template, by_format.get("parquet", []), fields, columns)
+    groups += read_orc(spark, table_name, template, by_format.get("orc", []), fields, columns, size)
     groups += read_avro(spark, table_name, template, by_format.get("avro", []), fields, columns, size)
     if not groups:
         members = ", ".join(f"`{field.replace('`', '``')}`: string" for field in fields)

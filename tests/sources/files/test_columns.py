@@ -1,11 +1,13 @@
 """A file without the columns of its table is refused by its name: it would make rows of NULLs, or none."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandera.pyspark as pandera
 import pyarrow as pa
+import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pyspark.sql.types as T
 import pytest
@@ -145,18 +147,19 @@ def test_a_header_without_the_sequence_is_refused_because_all_would_be_older(
         make(spark, tmp_path / "lake", source=CSV, contract=Item).load(1)
 
 
-def test_parquet_files_are_held_against_the_contract_as_csv_is(
-    spark: SparkSession, landing: Path, tmp_path: Path
+@pytest.mark.parametrize(("kind", "written"), [("parquet", pq.write_table), ("orc", orc.write_table)])
+def test_typed_files_are_held_against_the_contract_as_csv_is(
+    spark: SparkSession, landing: Path, tmp_path: Path, kind: str, written: Callable[[pa.Table, Path], None]
 ) -> None:
-    source = Files("{landing}/{window:%Y-%m-%d}/*.parquet")
+    source = Files(f"{{landing}}/{{window:%Y-%m-%d}}/*.{kind}")
     (landing / FOLDER).mkdir()
-    pq.write_table(pa.table({"A": ["1"], "B": ["x"]}), landing / FOLDER / "a.parquet")
+    written(pa.table({"A": ["1"], "B": ["x"]}), landing / FOLDER / f"a.{kind}")
     table = make(spark, tmp_path / "lake", source=source, contract=Pair, changes=Changes(), write=Append())
-    with pytest.raises(SourceUnreadable, match=r"the file 2026-01-01/a.parquet has none of the contract's columns"):
+    with pytest.raises(SourceUnreadable, match=rf"the file 2026-01-01/a.{kind} has none of the contract's columns"):
         table.load(1)
-    pq.write_table(pa.table({"id": [1], "Seq": [1]}), landing / FOLDER / "a.parquet")
+    written(pa.table({"id": [1], "Seq": [1]}), landing / FOLDER / f"a.{kind}")
     table = make(spark, tmp_path / "lake", source=source, name="others")
-    with pytest.raises(SourceUnreadable, match=r"the file 2026-01-01/a.parquet lacks columns.*'Seq' is not 'seq'"):
+    with pytest.raises(SourceUnreadable, match=rf"the file 2026-01-01/a.{kind} lacks columns.*'Seq' is not 'seq'"):
         table.load(1)
 
 

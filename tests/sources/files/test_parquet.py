@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from incload_assets.platform.errors import SourceUnreadable
 from incload_assets.sources.files.files import Files
 from tests.support.detection import detected
-from tests.support.files import FIRST, column, day, extracted, raw, write
+from tests.support.files import FIRST, column, day, extracted, raw
 
 SOURCE = Files("{landing}/{window:%Y-%m-%d}/*.parquet")
 FOLDER = day(1).key
@@ -167,52 +167,6 @@ def test_times_written_as_int96_are_instants_also_beside_other_ways_to_write_tim
     assert payloads[0]["1"] == payloads[10]["1"] == {"n": 1, "at": "2026-01-01T12:00:00.123456Z"}
 
 
-def test_files_with_other_columns_are_read_by_name(spark: SparkSession, landing: Path) -> None:
-    put(landing / FOLDER / "a.parquet", id=pa.array([1]), name=pa.array(["a"]))
-    put(landing / FOLDER / "b.parquet", name=pa.array(["b"]), id=pa.array([2]))
-    put(landing / FOLDER / "c.parquet", id=pa.array([3]), city=pa.array(["Rome"]))
-    rows = extracted(spark, SOURCE, ["id", "name"])
-    assert raw(rows) == [(1, "a"), (2, "b"), (3, None)]
-    assert column(rows, "_rescued") == [None, None, '{"city":"Rome"}']
-
-
-def test_a_field_on_whose_type_files_disagree_is_a_string_everywhere(spark: SparkSession, landing: Path) -> None:
-    put(landing / FOLDER / "a.parquet", id=pa.array([1]), v=pa.array([10], pa.int64()))
-    put(landing / FOLDER / "b.parquet", id=pa.array([2]), v=pa.array([{"x": 1}]))
-    put(landing / FOLDER / "c.parquet", id=pa.array([3]))
-    assert raw(extracted(spark, SOURCE, ["id", "v"])) == [(1, "10"), (2, '{"x":1}'), (3, None)]
-
-
-def test_formats_side_by_side(spark: SparkSession, landing: Path) -> None:
-    put(landing / FOLDER / "a.parquet", id=pa.array([1]), at=pa.array([NOON], pa.timestamp("us", "UTC")))
-    write(landing / FOLDER / "b.csv", "id,at\n2,2026-01-01\n")
-    write(landing / FOLDER / "c.json", '{"id":3}')
-    rows = extracted(spark, Files("{landing}/{window:%Y-%m-%d}/*"), ["id", "at"])
-    assert raw(rows) == [("1", "2026-01-01 12:00:00.123456"), ("2", "2026-01-01"), ("3", None)]
-
-
-def test_odd_names(spark: SparkSession, landing: Path) -> None:
-    odd = ["_metadata", "x.y", "a b,;{}()=", "tick`", "select"]
-    put(landing / FOLDER / "a.parquet", **{name: pa.array([number]) for number, name in enumerate(odd)})
-    rows = extracted(spark, SOURCE, odd)
-    assert raw(rows) == [(0, 1, 2, 3, 4)]
-    assert rows[0]["_source"]["file"] == "2026-01-01/a.parquet"
-
-
-def test_an_empty_file_has_no_rows(spark: SparkSession, landing: Path) -> None:
-    write(landing / FOLDER / "a.parquet", b"")
-    put(landing / FOLDER / "b.parquet", id=pa.array([], pa.int64()))
-    assert extracted(spark, SOURCE, ["id"]) == []
-
-
-@pytest.mark.parametrize("cut", [1, 20, -100])
-def test_a_file_cut_off_is_named(spark: SparkSession, landing: Path, cut: int) -> None:
-    path = put(landing / FOLDER / "a.parquet", id=pa.array([1]))
-    write(path, path.read_bytes()[:-cut])
-    with pytest.raises(SourceUnreadable, match=r"the file 2026-01-01/a.parquet is not a whole Parquet file"):
-        extracted(spark, SOURCE, ["id"])
-
-
 def test_an_encrypted_file_is_named(spark: SparkSession, landing: Path) -> None:
     class Keys(encryption.KmsClient):  # type: ignore[misc]
         def wrap_key(self, key: bytes, _: str) -> bytes:
@@ -226,12 +180,6 @@ def test_an_encrypted_file_is_named(spark: SparkSession, landing: Path) -> None:
     with pq.ParquetWriter(landing / FOLDER / "a.parquet", table.schema, encryption_properties=properties) as writer:
         writer.write_table(table)
     with pytest.raises(SourceUnreadable, match=r"a\.parquet is encrypted"):
-        extracted(spark, SOURCE, ["id"])
-
-
-def test_columns_that_differ_in_case_only_are_refused(spark: SparkSession, landing: Path) -> None:
-    put(landing / FOLDER / "a.parquet", id=pa.array([1]), Id=pa.array([1]))
-    with pytest.raises(SourceUnreadable, match=r"a.parquet has several columns 'id'"):
         extracted(spark, SOURCE, ["id"])
 
 
@@ -261,11 +209,3 @@ def test_a_column_of_a_type_that_spark_does_not_read_is_named(
     put(landing / FOLDER / "a.parquet", id=pa.array([1]), odd=array)
     with pytest.raises(SourceUnreadable, match=said):
         extracted(spark, SOURCE, ["id"])
-
-
-def test_a_text_that_is_not_utf8_is_told_of(spark: SparkSession, landing: Path) -> None:
-    broken = pa.Array.from_buffers(pa.string(), 2, pa.array([b"ok", b"\xff"], pa.binary()).buffers())
-    put(landing / FOLDER / "a.parquet", id=pa.array([1, 2]), name=broken)
-    rows = extracted(spark, SOURCE, ["id", "name"])
-    assert raw(rows) == [(1, "ok"), (2, "\ufffd")]
-    assert column(rows, "_malformed") == [None, "name: not valid UTF-8"]

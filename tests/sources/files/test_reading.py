@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 import zstandard
@@ -72,15 +73,15 @@ def test_any_file_name_is_its_key(spark: SparkSession, landing: Path) -> None:
 
 def written_as(kind: str, value: int) -> bytes:
     """A file with one record."""
-    if kind == "parquet":
+    if kind in ("parquet", "orc"):
         file = io.BytesIO()
-        pq.write_table(pa.table({"id": [str(value)]}), file)
+        (orc if kind == "orc" else pq).write_table(pa.table({"id": [str(value)]}), file)
         return file.getvalue()
     text = (f'{{"id":{value}}}\n' if "json" in kind else f"id\n{value}\n").encode()
     return gzip.compress(text) if kind.endswith("gz") else zstandard.compress(text) if kind.endswith("zst") else text
 
 
-@pytest.mark.parametrize("kind", ["json", "csv", "parquet", "json.gz", "csv.zst"])
+@pytest.mark.parametrize("kind", ["json", "csv", "parquet", "orc", "json.gz", "csv.zst"])
 def test_every_file_is_read_once_whatever_its_name_and_the_checksum_file_beside_it(
     spark: SparkSession, landing: Path, kind: str
 ) -> None:
@@ -99,7 +100,7 @@ def test_every_file_is_read_once_whatever_its_name_and_the_checksum_file_beside_
 
 @pytest.mark.slow
 @pytest.mark.integration
-@pytest.mark.parametrize("kind", ["json", "parquet"])
+@pytest.mark.parametrize("kind", ["json", "parquet", "orc"])
 def test_every_object_is_read_once_whatever_its_key(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, kind: str
 ) -> None:
@@ -149,7 +150,7 @@ def test_files_in_a_folder_that_the_path_names_are_read_though_no_glob_would_mat
     assert raw(extracted(spark, source, ["id"])) == [("1",)]
 
 
-@pytest.mark.parametrize("kind", ["json", "csv", "parquet"])
+@pytest.mark.parametrize("kind", ["json", "csv", "parquet", "orc"])
 @pytest.mark.parametrize("name", ["_a", ".a", "_metadata", "_SUCCESS", ".a=b", "a._COPYING_"])
 def test_a_file_that_spark_would_not_see_fails_by_its_name(
     spark: SparkSession, landing: Path, kind: str, name: str

@@ -13,6 +13,7 @@ from typing import Any
 
 import pandera.pyspark as pa
 import pyarrow
+import pyarrow.orc
 import pyarrow.parquet as pq
 import pyspark.sql.types as T
 import pytest
@@ -208,14 +209,23 @@ def contract(names: Sequence[str]) -> Contract:
     return compile_contract(model, "cases")
 
 
+def in_orc(case: Case) -> list[tuple[Any, pyarrow.DataType]]:
+    """The forms of Parquet with times or days, which alone are read in another way."""
+
+    def has_time(kind: pyarrow.DataType) -> bool:
+        inside = (kind.field(index).type for index in range(kind.num_fields))
+        return pyarrow.types.is_timestamp(kind) or kind == date32 or any(map(has_time, inside))
+
+    return [(value, kind) for value, kind in case.parquet if has_time(kind)]
+
+
 def files(folder: Path) -> dict[str, dict[str, str]]:
     """Writes the files, the first of which have the first form of each value; what each holds, by its name."""
     held: dict[str, dict[str, str]] = {}
-    for kind in ("json", "csv", "parquet", "int96"):
-        for number in range(max(len(getattr(case, kind)) for case in CASES)):
-            forms = {
-                n: getattr(c, kind)[number] for n, c in zip(NAMES, CASES, strict=True) if number < len(getattr(c, kind))
-            }
+    for kind in ("json", "csv", "parquet", "int96", "orc"):
+        of = [in_orc(case) if kind == "orc" else getattr(case, kind) for case in CASES]
+        for number in range(max(map(len, of))):
+            forms = {n: found[number] for n, found in zip(NAMES, of, strict=True) if number < len(found)}
             path = folder / f"{kind}{number}.{'parquet' if kind == 'int96' else kind}"
             held[path.name] = {name: repr(form) for name, form in forms.items()}
             if kind == "json":
@@ -227,6 +237,9 @@ def files(folder: Path) -> dict[str, dict[str, str]]:
             else:
                 columns = {name: pyarrow.array([value], of) for name, (value, of) in forms.items()}
                 path.parent.mkdir(parents=True, exist_ok=True)
+                if kind == "orc":
+                    pyarrow.orc.write_table(pyarrow.table(columns), path)
+                    continue
                 pq.write_table(pyarrow.table(columns), path, use_deprecated_int96_timestamps=kind == "int96")
     return held
 
@@ -274,7 +287,7 @@ def check(spark: SparkSession, held: dict[str, dict[str, str]], patterns: Sequen
 
 def test_a_value_has_one_outcome_in_every_format_and_type(spark: SparkSession, landing: Path) -> None:
     held = files(landing / day(1).key)
-    check(spark, held, ["*.json", "*.csv", *(name for name in held if name.endswith(".parquet"))])
+    check(spark, held, ["*.json", "*.csv", *(name for name in held if name.endswith((".parquet", ".orc")))])
 
 
 @pytest.mark.parametrize("numbers", [{0, 1}, {2, 3}])

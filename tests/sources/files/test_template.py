@@ -115,6 +115,7 @@ def test_keys_elsewhere_are_full_paths() -> None:
         ("{landing}/../b.json", "'.' or '..'"),
         ("{landing}/*.xlsx", "unknown extension"),
         ("{landing}/*.parquet.gz", "unknown extension"),
+        ("{landing}/*.orc.zst", "unknown extension"),
         ("{landing}/orders", "unknown extension"),
         ("{landing}/u/_{window:%Y-%m-%d}.csv", "begins with '_'. Rule: Spark treats such files as hidden"),
         ("{landing}/u/.{window:%Y-%m-%d}.csv", "rename them, for example '{window:%Y-%m-%d}.csv'"),
@@ -142,7 +143,7 @@ def test_a_wrong_path_is_refused_with_what_to_write(path: str, says: str) -> Non
     [
         (
             {"format": "xml"},
-            "format is 'xml'. Rule: it is 'json' or 'csv' or 'parquet' or 'avro', or None. Remedy: correct format",
+            "format is 'xml'. Rule: it is 'json' or 'csv' or 'parquet' or 'orc' or 'avro', or None. Remedy: correct",
         ),
         (
             {"absent": "fail"},
