@@ -1,5 +1,6 @@
 """Large windows in which each key has one change: not sorted, inserted by a MERGE, and proven by sums."""
 
+import threading
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -14,8 +15,9 @@ from incload_assets.change_log.read_view import ReadView
 from incload_assets.declaration.write import Write
 from incload_assets.writes import merge_into, row_fold
 from incload_assets.writes.plan import Merged, MergePlan
+from tests.integration.loader import STATEMENT_IS_SENT_SECONDS, slowed
 from tests.support.tables import DatedItem, Item, Loaded, day, item, make
-from tests.writes.case_merge_many import OfMany
+from tests.writes.case_merge_many import OfMany, as_many
 
 SINGLE = {day(1): [item("a", "1", 1), item("b", None, 1), item("c", "3", 1)]}
 ROWS = {("a", "1", 1), ("b", None, 1), ("c", "3", 1)}
@@ -117,19 +119,29 @@ def test_rows_that_another_writer_has_changed_are_found_and_repaired(
     assert [row.tags for row in kept] == ['{"x":"y"}']
 
 
-def test_rows_that_another_load_adds_before_the_merge_are_kept(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("meanwhile", [False, True], ids=["before it is merged", "while it is merged"])
+def test_rows_that_another_load_brings_into_an_empty_table_stay(
+    spark: SparkSession, spark_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meanwhile: bool
 ) -> None:
     content = SINGLE | {day(2): [item("a", "2", 2), item("b", None, 2, "d"), item("d", "2", 2)]}
-    table = make(spark, tmp_path, content, write=OfMany())
-    sent, merge = list[str](), merge_into.merge
+    table = make(spark, tmp_path, content)
+    beside = make(SparkSession.builder.remote(spark_url).create(), tmp_path, content)
+    merge, outcomes, here = merge_into.merge, [], threading.current_thread()
+    other = threading.Timer(STATEMENT_IS_SENT_SECONDS if meanwhile else 0, lambda: beside.load(2))
 
     def overtaken(load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:
-        if not sent:
-            sent.append(day(2))
-            table.load(2)
-        return merge(load, at, plan)
+        if threading.current_thread() is not here:
+            return merge(load, at, plan)
+        if not outcomes:
+            other.start()
+            if not meanwhile:
+                other.join()
+        outcomes.append(merge(load, at, slowed(plan) if meanwhile and not outcomes else plan))
+        return outcomes[-1]
 
-    with mock.patch("incload_assets.writes.merge.merge", overtaken):
+    monkeypatch.setattr("incload_assets.writes.merge.merge", overtaken)
+    with as_many():
         table.load(1)
+    other.join()
     assert table.rows() == {("a", "2", 2), ("c", "3", 1), ("d", "2", 2)}
+    assert (outcomes[0] is None) == meanwhile

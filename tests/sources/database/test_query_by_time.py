@@ -61,8 +61,9 @@ def test_a_rejected_row_keeps_its_whole_record(spark: SparkSession, tmp_path: Pa
     table = make(spark, tmp_path, source=source, contract=GoodItem, changes=NEWEST, quarantine=Quarantine(max_share=1))
     table.load(1)
     [(kind, payload)] = table.log("rejected", "_kind", "_payload")
-    kept = {"no": 2, "id": "broken", "value": "bad", "seq": 2, "changed": "2026-01-01T10:00:00.000001Z"}
-    assert (kind, json.loads(payload)) == ("rejected", kept)
+    kept = json.loads(payload)
+    assert "10:00:00.000001" in kept.pop("changed")  # a time of PostgreSQL, a text of MariaDB
+    assert (kind, kept) == ("rejected", {"no": 2, "id": "broken", "value": "bad", "seq": 2})
     assert table.log("upsert", "id", "_payload") == [("good", None)]
 
 
