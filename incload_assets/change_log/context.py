@@ -1,6 +1,6 @@
 """The context of a load: the table, and the means to read it."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -87,7 +87,8 @@ class LoadContext:
     """A table, and all that a load needs to work on it; the session is its own, as the fence is a session setting.
 
     ``advanced`` is called as a window is read in chunks. ``beside_others`` makes a context in which other loads of the
-    table may run, as for its block this one changes neither table nor log.
+    table may run, as for its block this one changes neither table nor log. ``proven`` has what the load's plans have
+    found out about versions of the log, which never change.
     """
 
     spark: SparkSession
@@ -98,6 +99,7 @@ class LoadContext:
     advanced: Callable[[ReadSoFar], None] = _unseen
     beside_others: Callable[[], AbstractContextManager[None]] = nullcontext
     phases: Phases = field(default_factory=Phases)
+    proven: dict[Hashable, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuses a lake of another environment, whatever is to be done with the table."""

@@ -111,6 +111,8 @@ MAX_PARTITIONS = 200
 """Longest list of partition values that Delta prunes exactly; a load that touches more reads without pruning."""
 WORTH_FILTERING_BYTES = 2**20
 """Size of near rows from which an additional join is cheaper than hashing rows of other keys."""
+MANY_CHANGES = 1_000_000
+"""Number of changes from which a plan is not cached, but made so that it need not sort."""
 BROADCAST_ROWS = 500_000
 """Maximum number of changes whose keys are sent to every task."""
 

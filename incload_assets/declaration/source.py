@@ -20,6 +20,8 @@ from incload_assets.platform.sql import union_of
 
 Absent = Literal["wait", "empty"]
 
+WHOLE = "_whole"
+"""The column with the fields of a typed record, if its source has them: ``_payload`` is their JSON."""
 EXTRACTED_COLUMNS = ("_raw", "_payload", "_rescued", "_malformed", "_source")
 """The columns that every ``extract`` returns; see :meth:`Source.extract`."""
 
@@ -282,6 +284,8 @@ class Source(ABC):
             ``_raw``: struct with one member per name in ``fields``: the value as read, a string for text formats (JSON
             objects and arrays as JSON text), the file's own type for typed formats; NULL if the source lacks it.
             ``_payload`` string: the whole record as text, for people and for replay.
+            ``_whole`` struct, if the source has types: the fields of ``_payload``, which is then only made of records
+            that are kept as text.
             ``_rescued`` string: JSON object of the fields not in ``fields``; NULL if there are none.
             ``_malformed`` string: why the record cannot be parsed; NULL if it can.
             ``_source`` struct<file: string, block: bigint, row: bigint>: where the record came from.

@@ -10,14 +10,18 @@ from incload_assets.declaration.layout import ingested
 from incload_assets.declaration.table import Table
 from incload_assets.ingest.accepted import ACCEPTED
 from incload_assets.platform.sql import all_of, col, content_hash_sql
+from incload_assets.sources.files.records import payload_of
 
 
-def compared(validated: DataFrame, table: Table, *, places: bool = True, may_be_accepted: bool = False) -> DataFrame:
+def compared(
+    validated: DataFrame, table: Table, *, places: bool = True, may_be_accepted: bool = False, in_fields: bool = False
+) -> DataFrame:
     """Rows of :func:`.with_reasons`, with the reasons that other rows of their window give, and their final kind.
 
     All colliding rows are rejected, because the loader cannot know which one is correct. A unique value belongs to the
     key whose newest change in the window has it: older changes and deletes have given it up. Without ``places`` the
-    caller has excluded keys in two partitions; with ``may_be_accepted`` people may have accepted some of the rows.
+    caller has excluded keys in two partitions; with ``may_be_accepted`` people may have accepted some of the rows. With
+    ``in_fields`` the payloads are structs, of which only those that are kept become text.
     """
     accepted = F.size("_reasons") == 0
     collisions = []
@@ -51,7 +55,7 @@ def compared(validated: DataFrame, table: Table, *, places: bool = True, may_be_
         validated = validated.withColumn(
             "_reasons", F.when(torn & ~rejected, F.array(reason)).otherwise(F.col("_reasons"))
         )
-    partition = table.write.partition_by
+    partition, payload = table.write.partition_by, F.col("_payload")
     return validated.select(
         *(ingested(field) if field.name == partition else col(field.name) for field in table.contract.fields),
         F.when(rejected, REJECTED).otherwise(F.col("_kind")).alias("_kind"),
@@ -59,7 +63,9 @@ def compared(validated: DataFrame, table: Table, *, places: bool = True, may_be_
         "_hash",
         "_source",
         "_reasons",
-        F.when(rejected | F.col(ACCEPTED) if may_be_accepted else rejected, F.col("_payload")).alias("_payload"),
+        F.when(
+            rejected | F.col(ACCEPTED) if may_be_accepted else rejected, payload_of(payload) if in_fields else payload
+        ).alias("_payload"),
         "_rescued",
         *(["_unset"] if table.by_column else []),
         # an unreadable record may be part of a full extract, unless its source excludes that

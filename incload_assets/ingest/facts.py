@@ -142,7 +142,13 @@ def content_sum(table: Table) -> Column:
     change = F.xxhash64(kind, "_hash", payload, *more)
     row = F.when((kind == REJECTED) & payload.isNotNull(), F.xxhash64(kind, payload)).otherwise(change)
     held = kind.isin(*UPSERTS, DELETE, TRUNCATE, REJECTED)
-    return F.coalesce(F.sum(F.when(held, row).cast("decimal(28,0)")), F.lit(0))
+    return F.coalesce(_exact_sum(F.when(held, row)), F.lit(0))
+
+
+def _exact_sum(number: Column) -> Column:
+    """The sum of 64-bit integers, which may be longer; in two halves, as decimals are slow to add."""
+    low, high = (F.sum(half).cast("decimal(20,0)") for half in (number.bitwiseAND(2**32 - 1), F.shiftright(number, 32)))
+    return high * F.lit(2**32).cast("decimal(10,0)") + low
 
 
 def _skips(table: Table) -> tuple[Column, Column]:

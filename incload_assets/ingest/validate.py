@@ -63,7 +63,11 @@ def validate(
     Raises:
         DeclarationError: The function dropped or added columns.
     """
-    out = table.function(_typed(marked_accepted(protected(extracted, table), accepted), table))
+    extracted = marked_accepted(protected(extracted, table), accepted)
+    # most payloads are not kept, and making one takes as long as the validation
+    needs_text = accepted or deny or beside is not None or table.contract.protections
+    in_fields = base.WHOLE in extracted.columns and not needs_text
+    out = table.function(_typed(extracted, table, base.WHOLE if in_fields else "_payload"))
     check_output(out, table)
     rows = _with_reasons(out, table, windows, deny, may_be_accepted=bool(accepted))
     if beside is not None:
@@ -71,7 +75,7 @@ def validate(
         if accepted:
             good = good.withColumn(ACCEPTED, F.lit(False))
         rows = rows.unionByName(good.select(*map(col, rows.columns)))
-    return compared(rows, table, places=places, may_be_accepted=bool(accepted))
+    return compared(rows, table, places=places, may_be_accepted=bool(accepted), in_fields=in_fields)
 
 
 def with_reasons(typed: DataFrame, table: Table, windows: Iterable[LoadWindow]) -> DataFrame:
@@ -101,7 +105,7 @@ def _control(raw: Raw, table: Table) -> list[Column]:
     return [raw(name).cast("string").alias(name) for name in table.control_fields]
 
 
-def _typed(extracted: DataFrame, table: Table) -> DataFrame:
+def _typed(extracted: DataFrame, table: Table, payload: str) -> DataFrame:
     raw_types = _raw_types(extracted)
     fields_set = set_by_record(extracted, _given, raw_types, table) if table.by_column else []
     raw = known(_given, raw_types, table)
@@ -115,7 +119,7 @@ def _typed(extracted: DataFrame, table: Table) -> DataFrame:
     record = F.struct(
         "_window",
         "_source",
-        "_payload",
+        F.col(payload).alias("_payload"),
         rescued.alias("_rescued"),
         "_malformed",
         F.when(F.col("_malformed").isNull(), skipped).alias("_skipped"),

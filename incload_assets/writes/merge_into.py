@@ -118,9 +118,15 @@ def _statement(load: LoadContext, at: ReadView, plan: MergePlan, actions: str) -
     new = {quoted(c): f"s._row.{quoted(c)}" for c in names}
     if bucket := bucket_sql(table, "s._row"):
         new[BUCKET] = bucket
-    return (
-        f"MERGE INTO {load.lake.sql_name(load.uri)} AS t USING {actions} AS s ON {on} "
+    matched = (
         f"WHEN MATCHED AND s._action = 'delete' AND {valid} THEN DELETE "
         f"WHEN MATCHED AND s._action <> 'delete' AND {valid} THEN UPDATE SET {assign} "
+    )
+    if not at.near_bytes:
+        # Delta copies the source of a MERGE to disk unless it only inserts; rows that others have added meanwhile are a
+        # conflict, or are left for the reconciliation to find
+        matched = ""
+    return (
+        f"MERGE INTO {load.lake.sql_name(load.uri)} AS t USING {actions} AS s ON {on} {matched}"
         f"WHEN NOT MATCHED AND s._action = 'insert' THEN INSERT ({', '.join(new)}) VALUES ({', '.join(new.values())})"
     )

@@ -22,7 +22,7 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.context import LoadContext
-from incload_assets.change_log.read_view import ReadView
+from incload_assets.change_log.read_view import MANY_CHANGES, ReadView
 from incload_assets.declaration.layout import bucket_sql, touched_sql
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.write import BUCKET
@@ -120,14 +120,14 @@ of 5 % of 20,000 to 200,000 rows takes as long either way, of 20 % a tenth less,
 def pays(at: ReadView) -> bool:
     """True if rewriting the partitions that a plan touches is faster than a MERGE.
 
-    A rewrite pays if the partitions are empty: a MERGE would copy all changes only to match none of them. Otherwise it
-    pays for a single partition (or unpartitioned table) if all changes of the window are newer than its rows, and
-    numerous. It does not pay if the table has a change feed, which would then contain every row.
+    A rewrite pays if the partitions are empty and the changes few: many are not sorted by a MERGE that only inserts.
+    Otherwise it pays for a single partition (or unpartitioned table) if all changes of the window are newer than its
+    rows, and numerous. It does not pay if the table has a change feed, which would then contain every row.
     """
     if at.replaced or at.feeds:
         return False
     if not at.near_bytes:
-        return at.changes > 0 and at.partitions != []
+        return 0 < at.changes <= MANY_CHANGES and at.partitions != []
     one = at.partitions is not None and len(at.partitions) == 1 and len(at.records) == 1
     if not one or not at.newer or not at.near_rows:
         return False

@@ -13,6 +13,8 @@ Two folds produce the same table, which a property test verifies:
   table's row only for comparison.
 """
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
@@ -27,13 +29,11 @@ from incload_assets.change_log.change import (
     truncate_order,
 )
 from incload_assets.change_log.context import LoadContext
-from incload_assets.change_log.read_view import ReadView, near, of_keys, oldest_sql
+from incload_assets.change_log.read_view import MANY_CHANGES, ReadView, near, of_keys, oldest_sql
 from incload_assets.declaration.table import Table
 from incload_assets.platform.sql import all_of, col
 from incload_assets.writes.plan import PENDING, UNKNOWN, MergePlan, entry
-
-KEPT_ROWS = 1_000_000
-"""Most changes whose fold is cached from the MERGE to its reconciliation; more are read and folded again."""
+from incload_assets.writes.single_changes import are_single, fills, ledger_of_sums
 
 
 def fold_plan(load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
@@ -55,7 +55,9 @@ def fold_plan(load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
     changes = load.near_changes(at) if full or at.replaced else load.window_changes(at)
     here = changes.filter(F.col("_window").isin(*at.records))
     several = len(at.records) > 1
-    mine = _newest(here.filter(F.col("_kind").isin(*UPSERTS, DELETE)), table, "mine", per_window=True)
+    own = here.filter(F.col("_kind").isin(*UPSERTS, DELETE))
+    single = not (full or several or at.replaced) and are_single(load, at, own)
+    mine = _only(own, table, "mine") if single else _newest(own, table, "mine", per_window=True)
     place = [*table.identity, "_window"]
     if full:
         keys = here.filter(F.col("_kind").isin(*UPSERTS, DELETE, REPLACED)).select(*map(col, place)).distinct()
@@ -69,7 +71,7 @@ def fold_plan(load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
         wanted = _against_deletes(changes, fast, table, at).unionByName(_folded(changes, keys, slow, table, at))
     else:
         wanted = _against_deletes(changes, mine, table, at)
-    if at.changes <= KEPT_ROWS:
+    if at.changes <= MANY_CHANGES:  # its reconciliation folds the same; more are read and folded again
         wanted = load.kept.of((at.log_version, full, *at.records), wanted)
     if several:  # only one of the windows that have the key gets its action
         by_key = Over.partitionBy(*map(col, table.identity)).orderBy(F.desc_nulls_last("_mine_order"), "_window")
@@ -79,11 +81,22 @@ def fold_plan(load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
     concerned = here.filter(F.col("_kind").isin(*UPSERTS, DELETE, REPLACED))
     compared = _compared(wanted, _present(load, at, concerned), table)
     seen = row_order_sql(table, "t")
+    ledger = ledger_of(compared)
+    if single and fills(at) and not at.others_delete:
+        ledger = ledger_of_sums(next(iter(at.records)), own, load.rows(at, near=True), table)
     return MergePlan(
         _unseen(wanted) if at.newer and not (full or at.replaced or several) else compared,
         identity=table.identity,
         valid=f"CASE WHEN s._full THEN {seen} <=> s._seen ELSE {seen} < s._order END",
-        ledger=ledger_of(compared),
+        ledger=ledger,
+    )
+
+
+def _only(changes: DataFrame, table: Table, prefix: str) -> DataFrame:
+    """The columns of :func:`_newest`, for changes of which each key has one."""
+    one = F.lit(1)
+    return _ordered(changes, table, prefix, [*table.identity, "_window"]).withColumns(
+        {f"_{prefix}_rows": one, f"_{prefix}_distinct": one}
     )
 
 
@@ -94,11 +107,7 @@ def _newest(changes: DataFrame, table: Table, prefix: str, *, per_window: bool =
     aggregates over structs with a distinct count would sort three times and shuffle twice.
     """
     places = [*table.identity, *(["_window"] if per_window else [])]
-    ordered = changes.alias("log").select(
-        *(col(name, "log") for name in places),
-        log_order(table).alias(f"_{prefix}_order"),
-        F.struct(*(col(name, "log") for name in table.columns)).alias(f"_{prefix}_row"),
-    )
+    ordered = _ordered(changes, table, prefix, places)
     in_order = Over.partitionBy(*map(col, places)).orderBy(f"_{prefix}_order")
     ranked = ordered.withColumns(
         {
@@ -108,6 +117,15 @@ def _newest(changes: DataFrame, table: Table, prefix: str, *, per_window: bool =
         }
     )
     return ranked.filter(~F.col("_has_next")).drop("_has_next")
+
+
+def _ordered(changes: DataFrame, table: Table, prefix: str, places: Sequence[str]) -> DataFrame:
+    """Each change's order and row, in the columns of :func:`_newest`."""
+    return changes.alias("log").select(
+        *(col(name, "log") for name in places),
+        log_order(table).alias(f"_{prefix}_order"),
+        F.struct(*(col(name, "log") for name in table.columns)).alias(f"_{prefix}_row"),
+    )
 
 
 def _against_deletes(changes: DataFrame, mine: DataFrame, table: Table, at: ReadView) -> DataFrame:

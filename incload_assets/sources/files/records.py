@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
+from incload_assets.declaration.source import WHOLE
 from incload_assets.platform.object_stores import in_object_store, object_store
 from incload_assets.platform.sql import TIMES_IN_JSON
 from incload_assets.sources.files.template import Template
@@ -53,7 +54,7 @@ class Records:
 
 
 def in_json(shown: Mapping[str, Column], fields: Sequence[str]) -> list[Column]:
-    """``_payload`` and ``_rescued`` of typed records: all their fields, and the ones that nobody asked for.
+    """``_payload``, ``_rescued`` and ``_whole`` of typed records: all their fields, and those that nobody asked for.
 
     Args:
         shown: The fields by name, in the form in which JSON shows them.
@@ -61,9 +62,18 @@ def in_json(shown: Mapping[str, Column], fields: Sequence[str]) -> list[Column]:
     """
     whole = [value.alias(name) for name, value in shown.items()]
     others = [value.alias(name) for name, value in shown.items() if name not in fields]
-    payload = F.to_json(F.struct(*whole), TIMES_AS_JSON) if whole else F.lit("{}")
+    payload = payload_of(F.struct(*whole)) if whole else F.lit("{}")
     rescued = F.to_json(F.struct(*others), TIMES_AS_JSON) if others else F.lit(None).cast("string")
-    return [payload.alias("_payload"), rescued.alias("_rescued")]
+    return [
+        payload.alias("_payload"),
+        rescued.alias("_rescued"),
+        *([F.struct(*whole).alias(WHOLE)] if whole else []),
+    ]
+
+
+def payload_of(whole: Column) -> Column:
+    """``_payload`` of ``_whole``."""
+    return F.to_json(whole, TIMES_AS_JSON)
 
 
 def reader_of(spark: SparkSession, paths: Sequence[str], **options: str) -> DataFrameReader:

@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from pyspark.sql import Row, SparkSession
 
+from incload_assets.assets import Quarantine
 from incload_assets.declaration.source import EXTRACTED_COLUMNS, Position
 from incload_assets.declaration.window import Window
 from incload_assets.platform.databases import Database
@@ -33,7 +34,7 @@ from tests.support.databases import (
     window,
 )
 from tests.support.detection import detected
-from tests.support.tables import day, make
+from tests.support.tables import GoodItem, day, make
 
 __all__ = ["each_shop", "mariadb_shop", "shop"]
 pytestmark = pytest.mark.integration
@@ -51,6 +52,19 @@ def ids(spark: SparkSession, source: QueryByTime, positions: dict[str, Position]
     rows = frame.select("_window", "_raw.id").head(1000)
     assert len(rows) == len(set(rows))
     return {(row["_window"], row.id) for row in rows}
+
+
+def test_a_rejected_row_keeps_its_whole_record(spark: SparkSession, tmp_path: Path, each_shop: Shop) -> None:
+    each_shop.put("good", "fine", 1, "2026-01-01 10:00")
+    each_shop.put("broken", "bad", 2, "2026-01-01 10:00:00.000001")
+    source = QueryByTime("shop", "items", modified="changed")
+    table = make(spark, tmp_path, source=source, contract=GoodItem, changes=NEWEST, quarantine=Quarantine(max_share=1))
+    table.load(1)
+    [(kind, payload)] = table.log("rejected", "_kind", "_payload")
+    kept = json.loads(payload)
+    assert "10:00:00.000001" in kept.pop("changed")  # a time of PostgreSQL, a text of MariaDB
+    assert (kind, kept) == ("rejected", {"no": 2, "id": "broken", "value": "bad", "seq": 2})
+    assert table.log("upsert", "id", "_payload") == [("good", None)]
 
 
 def test_a_window_is_half_open_to_the_microsecond_in_utc(spark: SparkSession, shop: Shop) -> None:
