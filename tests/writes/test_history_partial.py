@@ -10,10 +10,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from incload_assets.assets import Changes, History, Merge
+from incload_assets.assets.incremental import table_of
 from incload_assets.platform.errors import DeclarationError
 from incload_assets.trial.literal_source import Record
 from incload_assets.writes.plan import Merged
-from tests.support.tables import Loaded, day, make
+from tests.support.tables import Loaded, day, declared, make
 from tests.writes.test_merge_partial import Pair, bins
 
 KEYED = Changes(keys=["id"], sequence_by=["seq"], delete_when="op = 'd'")
@@ -188,13 +189,14 @@ def test_of_partial_changes_at_one_moment_the_newest_of_each_column_counts_and_n
             at("same", 2, 2, a="a"),
             at("gone", 1, 1, a="a", b="b"),
             at("gone", 2, 1, a="never"),
+            at("gone", 2, 0, "d"),
             at("gone", 2, 2, "d"),
             at("gone", 2, 3, b="b"),
         ]
     }
     changes = Changes(keys=["id"], sequence_by=["seq", "step"], delete_when="op = 'd'")
     table = pairs(spark, tmp_path, content, contract=Ordered, changes=changes)
-    assert bins(table.load(1).evidence) == {"applied": 10, "stale": 2, "waiting": 1}
+    assert bins(table.load(1).evidence) == {"applied": 10, "stale": 3, "waiting": 1}
     assert versions(table) == {
         ("k", "a", "new", 1, None),
         ("reborn", "a", "b", 1, 2),
@@ -275,3 +277,10 @@ def test_the_current_rows_are_what_a_merge_makes_of_the_same_partial_changes(
     assert {row[:-1] for row in history.rows("id", "a", "b", "seq", "is_current") if row[-1]} == merged.rows(
         "id", "a", "b", "seq"
     )
+
+
+def test_only_the_version_of_code_of_partial_histories_knows_that_they_are_partial() -> None:
+    tables = [table_of(declared(write=History(partial=partial))) for partial in (False, True)]
+    versions = {table.code_version for table in tables if table is not None}
+    assert len(versions) == 2
+    assert "partial" not in repr(History())  # or tables from before would get another version
