@@ -177,9 +177,9 @@ def _gives(table: Table, change: Logged, columns: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class _Moment:
-    """What the changes of one moment make, see :mod:`incload_assets.writes.moments`.
+    """The state that the changes of one moment make, see :mod:`incload_assets.writes.moments`.
 
-    ``end`` is the delete that ended what was known, if it is of this moment; ``row`` the state after it, None without a
+    ``end`` is the delete that ended what was known, if it is of this moment; ``row`` its row, None without a
     row; ``sources`` the changes that the state has its values from, with their columns; ``lacks`` the required columns
     that no change has set.
     """
