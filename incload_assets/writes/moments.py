@@ -77,32 +77,13 @@ def _of_rows(history: DataFrame, table: Table, at: ReadView) -> DataFrame:
 def _of_columns(history: DataFrame, table: Table, at: ReadView) -> DataFrame:
     """The moments of changes that set some columns.
 
-    Changes between two deletes are a *life*. A change is applied if the state has a value from it, or its sequence, or
-    if it is the delete before it. A moment that lacks a required column is part of the first one of its life that lacks
-    none: what that has from it is applied. Until there is one, the changes that it would have are waiting.
+    A change is applied if the state has a value or its sequence from it, or if it is the delete before it. A moment
+    that lacks a required column counts as part of the first one of its life that lacks none: a change is applied if
+    that one has a value from it. Until there is such a moment, the changes that it would have values from are waiting.
     """
     place, identity = _place(table), [*map(col, table.identity)]
-    fixed = {*table.identity, *table.changes.sequence_by}
-    free = [name for name in table.columns if name not in fixed]
-    required = {field.name for field in table.contract.fields if not field.nullable}
-    order, is_delete = F.col("_order"), F.col("_order").getField("delete")
-    in_order = Over.partitionBy(*identity).orderBy("_order")  # changes of equal order see each other
-    unset = F.array_sort(F.coalesce("_unset", F.array().cast("array<string>"))).alias("_unset")
-    lives = _logged(history, table, at, unset).withColumn("_life", F.count(F.when(is_delete, 1)).over(in_order))
-    setting = [F.when(sets(name) & ~is_delete, F.struct("_life", "_order", _of("_content", name))) for name in free]
-    last = [F.last(change, ignorenulls=True).over(in_order) for change in setting]
-    known = lives.select("*", *(change.alias(f"_last{i}") for i, change in enumerate(last)))
-    lives_on = [F.when(F.col(f"_last{i}")["_life"] == F.col("_life"), F.col(f"_last{i}")) for i in range(len(free))]
-    value = {name: lives_on[i]["value"] for i, name in enumerate(free)}
-    content = [value.get(name, F.col("_content").getField(name)).alias(name) for name in table.columns]
-    state = F.struct(
-        F.struct(*content).alias("content"),
-        all_of([~is_delete, *(value[name].isNotNull() for name in free if name in required)]).alias("shows"),
-        F.array_distinct(F.array_compact(F.array(order, *(change["_order"] for change in lives_on)))).alias("sources"),
-        F.col("_life").alias("life"),
-    )
     here = (
-        known.select(*place, "_at", "_mine", "_order", "_unset", "_life", state.alias("_state"))
+        _with_states(_logged(history, table, at, F.col("_unset")), table)
         .groupBy(*place, "_at", "_mine", "_order", "_life")
         .agg(
             F.first("_state").alias("_state"),
@@ -137,5 +118,37 @@ def _of_columns(history: DataFrame, table: Table, at: ReadView) -> DataFrame:
     )
 
 
-def _of(struct: str, name: str) -> Column:
-    return F.col(struct).getField(name).alias("value")
+def _with_states(changes: DataFrame, table: Table) -> DataFrame:
+    """The changes with their ``_life``, the time between two deletes, and the ``_state`` of the key after each of them.
+
+    The state is a struct: ``content``, the contract's columns; ``shows``, whether it is a row; ``sources``, the orders
+    of the change itself and of the changes that set its columns; ``life``.
+    """
+    fixed = {*table.identity, *table.changes.sequence_by}
+    free = [name for name in table.columns if name not in fixed]
+    required = {field.name for field in table.contract.fields if not field.nullable}
+    is_delete = F.col("_order").getField("delete")
+    in_order = Over.partitionBy(*map(col, table.identity)).orderBy("_order")  # changes of equal order see each other
+    lives = changes.withColumns(
+        {
+            "_unset": F.array_sort(F.coalesce("_unset", F.array().cast("array<string>"))),
+            "_life": F.count(F.when(is_delete, 1)).over(in_order),
+        }
+    )
+    given = [F.struct("_life", "_order", F.col("_content").getField(name).alias("value")) for name in free]
+    sets_it = [F.when(sets(name) & ~is_delete, change) for name, change in zip(free, given, strict=True)]
+    newest = {f"_last{i}": F.last(change, ignorenulls=True).over(in_order) for i, change in enumerate(sets_it)}
+    setting = {
+        name: F.when(F.col(f"_last{i}")["_life"] == F.col("_life"), F.col(f"_last{i}")) for i, name in enumerate(free)
+    }
+    value = {name: change["value"] for name, change in setting.items()}
+    content = [value.get(name, F.col("_content").getField(name)).alias(name) for name in table.columns]
+    sources = F.array("_order", *(change["_order"] for change in setting.values()))
+    state = F.struct(
+        F.struct(*content).alias("content"),
+        all_of([~is_delete, *(value[name].isNotNull() for name in free if name in required)]).alias("shows"),
+        F.array_distinct(F.array_compact(sources)).alias("sources"),
+        F.col("_life").alias("life"),
+    )
+    kept = [*_place(table), *map(F.col, ("_at", "_mine", "_order", "_unset", "_life"))]
+    return lives.withColumns(newest).select(*kept, state.alias("_state"))
