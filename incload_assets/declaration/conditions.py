@@ -22,36 +22,45 @@ def check_conditions(
     _check_operations(table_name, changes)
     strategy = type(write).__name__
     by_column = write.by_column(changes)
-    supports = {"unavailable": by_column, "moved_when": by_column, "delete_when": write.deletes}
+    supports = {"unavailable": by_column, "moved_when": by_column and write.moves, "delete_when": write.deletes}
     supports |= {"truncate_when": write.truncates, "snapshot_when": write.truncates}
     unsupported = [name for name, supported in supports.items() if not supported and getattr(changes, name) is not None]
     drop, whole = f"drop {', '.join(unsupported)}", source.whole_changes if write.deletes else ""
+    fitting = whole if write.moves or not by_column else source.changes_of_fixed_keys
+    if changes.moved_when is not None and by_column and not write.moves:
+        raise DeclarationError(
+            f"{table_name}: changes.moved_when is {changes.moved_when!r}, but {strategy} does not support rows that "
+            "get a new key",
+            rule="values that such a change leaves unset are in the old key's row, and a version is made of one key "
+            "alone",
+            remedy=" or ".join(filter(None, (fitting or drop, whole, "write Merge()"))),
+        )
     if changes.unavailable is not None and not (changes.unavailable and by_column):
         raise DeclarationError(
             f"{table_name}: changes.unavailable is {changes.unavailable!r}"
             + (f", but {strategy} writes whole rows" if changes.unavailable else ""),
             rule="it is the text that stands for an unavailable value; the write strategy must be able to keep the "
             "old value",
-            remedy=f"write Merge(); or {whole or f'{drop}, if the source writes whole rows'}"
+            remedy=f"write Merge() or History(); or {whole or f'{drop}, if the source writes whole rows'}"
             if changes.unavailable
             else "drop unavailable, or name the text",
         )
     for field, what in (("truncate_when", "truncate"), ("snapshot_when", "full extract")):
         if (condition := getattr(changes, field)) is None:
             continue
-        fitting, field = (whole if field == "truncate_when" else ""), changes.declared_by(field)
+        without, field = (fitting if field == "truncate_when" else ""), changes.declared_by(field)
         if not write.truncates:
             raise DeclarationError(
                 f"{table_name}: changes.{field} is {condition!r}, but {strategy} does not support {what}s",
                 rule=f"a {what} deletes older rows, which requires a table that is kept by key",
-                remedy=f"{fitting or drop}, or write Merge()",
+                remedy=f"{without or drop}, or write Merge()",
             )
         if write.partition_by is not None:
             raise DeclarationError(
                 f"{table_name}: changes.{field} is {condition!r} and write.partition_by is {write.partition_by!r}",
                 rule=f"a {what} concerns all partitions, but a load of a partitioned table writes only the partitions "
                 "of its changes",
-                remedy=f"{fitting or f'drop {field}'}; or drop partition_by, which makes it a state table",
+                remedy=f"{without or f'drop {field}'}; or drop partition_by, which makes it a state table",
             )
         if changes.sequence_by[0] in changes.keys:
             raise DeclarationError(

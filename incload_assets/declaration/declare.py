@@ -101,5 +101,6 @@ def _code_version(function: RowFunction, contract: Contract, changes: Changes, w
         code = function.__code__.co_code.hex()
     parts: tuple[object, ...] = (code, contract.fields, contract.unique, changes, write, source)
     # only if declared: a part that all tables had would give each another version
-    parts += tuple(part for part in (contract.protections, changes.skip_when, changes.operations) if part)
+    later = (contract.protections, changes.skip_when, changes.operations, *write.later_arguments)
+    parts += tuple(part for part in later if part)
     return hashlib.blake2b("\n".join(map(repr, parts)).encode(), digest_size=6).hexdigest()

@@ -164,6 +164,11 @@ class Source(ABC):
     """Whether its records may belong to other tables, which it skips; then it has :meth:`check_skipped`."""
 
     @property
+    def changes_of_fixed_keys(self) -> str:
+        """Remedy text: the declaration by which no change truncates or gives a row a new key; '' if there is none."""
+        return ""
+
+    @property
     def whole_changes(self) -> str:
         """Remedy text: the declaration by which all changes are whole rows and deletes; '' if there is none."""
         return ""

@@ -52,6 +52,8 @@ class Write:
 
     bucketed: ClassVar[bool] = False
     """Whether the table can be divided into hash buckets."""
+    moves: ClassVar[bool] = False
+    """Whether values of a row that got a new key are looked for under its old key."""
     truncates: ClassVar[bool] = False
     """Whether a change can delete all older rows."""
     adoptable: ClassVar[bool] = False
@@ -90,6 +92,11 @@ class Write:
     @property
     def _stored_in_buckets(self) -> tuple[str, ...]:
         return (BUCKET,) if self.buckets is not None else ()
+
+    @property
+    def later_arguments(self) -> tuple[object, ...]:
+        """Arguments outside its text that are in versions of code if given, so that older declarations keep theirs."""
+        return ()
 
     @property
     def sets_named_columns(self) -> bool:

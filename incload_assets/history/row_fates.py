@@ -4,8 +4,9 @@ The rules are the ones of :mod:`incload_assets.writes`, for the few changes of o
 results with tables that real loads have made.
 """
 
-from collections.abc import Collection, Iterable, Sequence
-from itertools import groupby
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, zip_longest
 from typing import Any
 
 from incload_assets.change_log.change import DELETE, EMPTIES, MOVED, REJECTED, REPLACED, UPSERTS
@@ -174,30 +175,97 @@ def _gives(table: Table, change: Logged, columns: Sequence[str]) -> str:
     return f"the row has its {', '.join(columns)}" if columns else "the row has its sequence"
 
 
+@dataclass(frozen=True)
+class _Moment:
+    """The state that the changes of one moment make, see :mod:`incload_assets.writes.moments`.
+
+    ``end`` is the delete that ended what was known, if it is of this moment; ``row`` its row, None without a
+    row; ``sources`` the changes that the state has its values from, with their columns; ``lacks`` the required columns
+    that no change has set.
+    """
+
+    newest: Logged
+    end: Logged | None
+    row: Row | None
+    sources: Mapping[Logged, Sequence[str]]
+    lacks: Sequence[str] = ()
+
+
+def _moments(table: Table, changes: Sequence[Logged]) -> Iterator[_Moment]:
+    time, fixed = table.changes.sequence_by[0], {*table.identity, *table.changes.sequence_by}
+    required = [f.name for f in table.contract.fields if table.by_column and not f.nullable and f.name not in fixed]
+    living: list[Logged] = []
+    for _, group in groupby(_distinct(table, changes), key=lambda c: ranked(c.values.get(time))):
+        members = list(group)[0 if table.by_column else -1 :]
+        deletes = [place for place, change in enumerate(members) if change.kind == DELETE]
+        end = members[deletes[-1]] if deletes else None
+        living = members[deletes[-1] + 1 :] if deletes else [*living, *members]
+        if not living:
+            yield _Moment(members[-1], end, None, {})
+            continue
+        row, sources = _values(table, members[-1], living)
+        lacks = [name for name in required if row[name] is None]
+        yield _Moment(members[-1], end, None if lacks else row, sources, lacks)
+
+
 def _versions(table: Table, write: History, changes: Sequence[Logged]) -> Outcome:
     """The versions of a key, see :mod:`incload_assets.writes.versions`."""
-    fates: dict[Logged, Fate] = {}
     time, tracked = table.changes.sequence_by[0], write.tracked(table.columns, table.changes)
-    groups = groupby(_distinct(table, changes), key=lambda c: ranked(c.values.get(time)))
-    moments = [[*group][-1] for _, group in groups]
-    says = {c: None if c.kind == DELETE else same(c.values, tracked) for c in moments}
-    stretches = [list(group) for _, group in groupby(moments, key=says.__getitem__)]
-    rows, gone = [], ""
+    moments = list(_moments(table, changes))
+    stretches = [
+        list(group) for _, group in groupby(moments, key=lambda m: None if m.row is None else same(m.row, tracked))
+    ]
+    fates, rows, gone = _ends(moments) | _waiting(moments), [], ""
     for number, stretch in enumerate(stretches):
-        newest, start = stretch[-1], stretch[0].values.get(time)
-        end = stretches[number + 1][0].values.get(time) if number + 1 < len(stretches) else None
-        if newest.kind == DELETE:
-            ends = "it ended the version before it" if number else "there is no version to end; it is remembered"
-            fates |= {c: Fate("no effect", "the row was deleted already", stretch[0]) for c in stretch}
-            fates[stretch[0]] = Fate("in effect", ends)
-            gone = "" if number else _deleted(newest)
+        start, last = stretch[0].newest.values.get(time), stretch[-1]
+        end = stretches[number + 1][0].newest.values.get(time) if number + 1 < len(stretches) else None
+        if last.row is None:
+            gone = _deleted(last.newest)
+            if last.lacks:
+                gone = f"its changes wait for a value of {', '.join(last.lacks)}"
             continue
-        own = {write.valid_from: start, write.valid_to: end, write.is_current: end is None}
-        rows.append(_content(table, newest) | own)
-        same_version = "no tracked column differs, so that it is in the version of a newer change"
-        fates |= {c: Fate("superseded", same_version, newest) for c in stretch}
-        fates[newest] = Fate("in effect", "the current version" if end is None else "a past version")
+        rows.append(last.row | {write.valid_from: start, write.valid_to: end, write.is_current: end is None})
+        superseded = Fate(
+            "superseded", "no tracked column differs, so that it is in the version of a newer change", last.newest
+        )
+        for change in (change for moment in stretch for change in moment.sources):
+            fates.setdefault(change, superseded)
+        for change, columns in last.sources.items():
+            if fates[change].what != "in effect":
+                fates[change] = Fate("in effect", f"a version has its {', '.join(columns)}")
+        fates[last.newest] = Fate("in effect", "the current version" if end is None else "a past version")
     return Outcome(fates, rows, gone)
+
+
+def _waiting(moments: Sequence[_Moment]) -> dict[Logged, Fate]:
+    """The fates of changes that lack a required column, until a delete or the end."""
+    fates: dict[Logged, Fate] = {}
+    for moment, after in zip_longest(moments, moments[1:]):
+        if moment.lacks and (after is None or after.end is not None):
+            why = f"no change has set {', '.join(moment.lacks)} yet, which the contract requires"
+            fates |= dict.fromkeys(moment.sources, Fate("waiting", why))
+    return fates
+
+
+def _ends(moments: Sequence[_Moment]) -> dict[Logged, Fate]:
+    """The fates of deletes: they end a version, or what was known; without either they have no effect."""
+    fates: dict[Logged, Fate] = {}
+    before: _Moment | None = None
+    last: Logged | None = None
+    for moment in moments:
+        if (end := moment.end) is not None:
+            if before is not None and before.row is not None:
+                fates[end] = Fate("in effect", "it ended the version before it")
+            elif last is None:
+                fates[end] = Fate("in effect", "there is no version to end; it is remembered")
+            elif before is not None and before.sources:
+                fates[end] = Fate("in effect", "it ended what was known before it")
+            else:
+                fates[end] = Fate("no effect", "the row was deleted already", last)
+                end = last
+            last = end
+        before = moment
+    return fates
 
 
 def _appended(table: Table, changes: Sequence[Logged]) -> Outcome:

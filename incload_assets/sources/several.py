@@ -94,6 +94,11 @@ class Several(Source):
         ]
 
     @property
+    def changes_of_fixed_keys(self) -> str:
+        """See :attr:`Source.changes_of_fixed_keys`."""
+        return next((part.changes_of_fixed_keys for part in self.sources.values() if part.changes_of_fixed_keys), "")
+
+    @property
     def whole_changes(self) -> str:
         """See :attr:`Source.whole_changes`."""
         return next((part.whole_changes for part in self.sources.values() if part.whole_changes), "")

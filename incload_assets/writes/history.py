@@ -1,7 +1,7 @@
 """History: every version of each row, with the time it was in effect (slowly changing dimension type 2)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import pyspark.sql.types as T
@@ -36,12 +36,18 @@ class History(Strategy):
       columns, then an upsert before a delete, then a hash of the content: no version has an empty period. The others
       count as stale. Every other change is applied, no matter how late it arrives: its version is inserted, and the
       adjacent versions' bounds are adjusted.
+    - With ``partial`` (or ``Changes(unavailable=...)``) a version has in each column the value of the newest change
+      that sets it, at the version's time or before. So a late change of a column repairs all later versions until a
+      change that sets it, too. Several changes with one value of the first sequence column all count. A delete ends
+      what was known. As long as a column that the contract requires has not been set there is no version; the changes
+      count as waiting, and the version begins with the change that completes it, even a late one.
     - A change with a NULL in its key is quarantined. A delete of a key without a row is remembered.
 
     Any load may touch any row, so loads are serialized and share one fence: a plan overtaken by another load is not
     executed. Current and past versions are in different files (the table is partitioned by ``is_current``), so that
     closing a version copies no past versions, and a query of the present reads no past versions. A load whose changes
-    are newer than a file of past versions does not read that file.
+    are newer than a file of past versions does not read that file. With ``partial`` or ``unavailable`` a load reads all
+    changes of its keys in the log, and all their versions.
 
     Args:
         valid_from: Name of the column with the start of a version, of the type of the first sequence column.
@@ -50,6 +56,8 @@ class History(Strategy):
         buckets: Number of hash buckets of the keys that current and past versions are each divided into; None: not
             divided. See :class:`~incload_assets.declaration.write.Write`.
         track: Columns whose change makes a version; None: all but keys and sequence columns.
+        partial: Whether a change sets only the columns that its record has; see
+            :class:`~incload_assets.assets.Merge`.
 
     Example:
         >>> History(track=["city"]).track
@@ -60,6 +68,7 @@ class History(Strategy):
     valid_to: str = "valid_to"
     is_current: str = "is_current"
     track: Sequence[str] | None = None
+    partial: bool = field(default=False, repr=False)  # in versions of code by later_arguments
 
     whole: ClassVar[bool] = True
     bucketed: ClassVar[bool] = True
@@ -107,33 +116,58 @@ class History(Strategy):
 
     def _check_names(self, table_name: str, contract: Contract) -> None:
         taken = {name.lower(): f"{contract.model_name} has {name!r}" for name in contract.names}
-        for field in ("valid_from", "valid_to", "is_current"):
-            name = getattr(self, field)
+        for argument in ("valid_from", "valid_to", "is_current"):
+            name = getattr(self, argument)
             if not name.isidentifier() or name.startswith("_"):
                 raise DeclarationError(
-                    f"{table_name}: write.{field} is {name!r}",
+                    f"{table_name}: write.{argument} is {name!r}",
                     rule="a column name has letters, digits and underscores and begins with a letter",
-                    remedy=f"write {field}={field!r}, or another such name",
+                    remedy=f"write {argument}={argument!r}, or another such name",
                 )
             if name.lower() in taken:
                 raise DeclarationError(
-                    f"{table_name}: write.{field} is {name!r}, but {taken[name.lower()]}",
+                    f"{table_name}: write.{argument} is {name!r}, but {taken[name.lower()]}",
                     rule="a history adds columns to the contract, and names must differ by more than case",
-                    remedy=f"give it another name, for example {field}='version_{field}'",
+                    remedy=f"give it another name, for example {argument}='version_{argument}'",
                 )
-            taken[name.lower()] = f"so is write.{field}"
+            taken[name.lower()] = f"so is write.{argument}"
+
+    @property
+    def later_arguments(self) -> tuple[object, ...]:
+        """``partial``, which older declarations lack."""
+        return ("partial",) if self.partial else ()
+
+    @property
+    def sets_named_columns(self) -> bool:
+        """True if changes are declared partial."""
+        return self.partial
+
+    def by_column(self, changes: Changes) -> bool:
+        """True if changes are partial, or can have unavailable values."""
+        return self.partial or changes.unavailable is not None
 
     def explained(self, changes: Changes) -> list[str]:
         """Sentences for people; see :meth:`Write.explained`."""
         first, *_ = changes.sequence_by
         tracked = ", ".join(self.track) if self.track else "any column but keys and sequence"
         ends = f", and by a change with {changes.delete_when}, which deletes it" if changes.delete_when else ""
+        at_once = f"Of several changes with one {first} only the newest counts."
+        by_column = []
+        if self.by_column(changes):
+            at_once = f"Several changes with one {first} count together; of each column the newest value."
+            by_column = [
+                "A version has in each column the value of the newest change that sets it, at the version's start or "
+                f"before. A late change of a column goes into all later versions until a change that sets it, too"
+                f"{'; nothing from before a delete shows after it' if changes.delete_when else ''}.",
+                "A version waits until a change has set each column that the contract requires.",
+            ]
         return [
             f"The table has a row for each version of each {', '.join(changes.keys)}, in effect from "
             f"{self.valid_from} until "
             f"{self.valid_to} (exclusive); {self.is_current} marks the version that is in effect.",
             f"A version begins when {tracked} changes, at the change's {first}. It is ended by the next one{ends}.",
-            f"Of several changes with one {first} only the newest counts. {self._newer(changes)}",
+            *by_column,
+            f"{at_once} {self._newer(changes)}",
             "A late change is put between the versions that it belongs to, and their bounds are adjusted. No "
             "version is "
             "deleted.",

@@ -87,6 +87,7 @@ class Merge(Strategy):
     rewrite: bool = field(default=True, repr=False)  # affects how a row is written, not its content
 
     bucketed: ClassVar[bool] = True
+    moves: ClassVar[bool] = True
     truncates: ClassVar[bool] = True
     adoptable: ClassVar[bool] = True
 

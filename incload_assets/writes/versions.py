@@ -1,8 +1,8 @@
 """Version fold: computes the versions of keys from their changes, and compares them with the table's.
 
-A key's changes with the same value of the first sequence column are a *moment*; its newest change is the key's state
-from then on. Consecutive moments with equal tracked columns are one *stretch*: a version, or a time without the key if
-they are deletes. So the versions depend only on the set of changes, not on the order of their arrival.
+A key's changes with the same value of the first sequence column are a *moment*, which is the key's state from then on
+(see :mod:`incload_assets.writes.moments`). Consecutive moments with equal tracked columns are one *stretch*: a version,
+or a time without a row. So the versions depend only on the set of changes, not on the order of their arrival.
 
 Two folds produce the same table:
 
@@ -12,6 +12,9 @@ Two folds produce the same table:
   whose files of past versions are ordered by time. If a late change splits a version that already shows a newer change,
   its earlier columns are not known. Then the key is *unknown*: the fold leaves it alone, and it is pending until a full
   fold.
+
+Changes that set some columns are always folded in full: a row of the table does not tell which of its columns were set,
+and values that wait for a required column are in no row.
 """
 
 from dataclasses import dataclass
@@ -20,12 +23,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
-from incload_assets.change_log.change import DELETE, REPLACED, UPSERT, log_order, row_order_sql
+from incload_assets.change_log.change import DELETE, REPLACED, UPSERT, row_order_sql
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.read_view import BROADCAST_ROWS, ReadView, oldest_sql
 from incload_assets.declaration.table import Table
 from incload_assets.delta.session import CachedFrame
 from incload_assets.platform.sql import col, content_hash_sql, quoted
+from incload_assets.writes.moments import moments_of
 from incload_assets.writes.plan import PENDING, UNKNOWN, MergePlan, entry
 
 WORTH_HOLDING_BYTES = 16 * 2**20
@@ -53,7 +57,7 @@ def version_plan(load: LoadContext, at: ReadView, names: VersionColumns, *, full
     here = changes.filter(F.col("_window").isin(*at.records) & F.col("_kind").isin(UPSERT, DELETE, REPLACED))
     concerned = here.groupBy(*map(col, keys)).agg(F.min("_window").alias("_lead"))
     history, present = changes.filter(F.col("_kind").isin(UPSERT, DELETE)), load.rows(at, near=True)
-    firsts = None if full or at.replaced else at.first_sequences
+    firsts = None if full or at.replaced or table.by_column else at.first_sequences
     since = oldest_sql(table, firsts) if firsts else None
     not_before = "true"
     if since is not None:
@@ -64,7 +68,7 @@ def version_plan(load: LoadContext, at: ReadView, names: VersionColumns, *, full
     held = CachedFrame()
     if at.near_bytes >= WORTH_HOLDING_BYTES:
         present = held.of("present", present)
-    moments = _moments(history.join(concerned, keys), table, at)
+    moments = moments_of(history.join(concerned, keys), table, at)
     if since is not None:
         began = col(names.valid_from)
         before = present.filter(began.isNull() | (began < F.expr(since)))
@@ -88,37 +92,7 @@ def _in_effect(rows: DataFrame, table: Table, names: VersionColumns) -> DataFram
         col(names.valid_from, "t").alias("_at"),
         F.expr(row_order_sql(table, "t")).alias("_order"),
         F.struct(*(col(name, "t") for name in table.columns)).alias("_content"),
-    )
-
-
-def _moments(history: DataFrame, table: Table, at: ReadView) -> DataFrame:
-    """The newest change, and numbers of the windows' changes, per key and time ``_at``."""
-    place = [*map(col, table.identity), F.col("_lead")]
-    rows = (
-        history.alias("log")
-        .select(
-            *place,
-            F.when(F.col("_window").isin(*at.records), F.col("_window")).alias("_mine"),
-            col(table.changes.sequence_by[0], "log").alias("_at"),
-            log_order(table).alias("_order"),
-            F.struct(*(col(name, "log") for name in table.columns)).alias("_content"),
-        )
-        .repartition(*map(col, table.identity))  # all further steps are per key, so one shuffle is enough
-    )
-    here = (
-        rows.groupBy(*place, "_at", "_mine")
-        .agg(
-            F.max("_order").alias("_order"),
-            F.max_by("_content", "_order").alias("_content"),
-            F.count(F.lit(1)).alias("_rows"),
-            F.count_distinct("_order").alias("_distinct"),
-        )
-        .withColumn("_counts", F.when(F.col("_mine").isNotNull(), F.struct("_mine", "_rows", "_distinct", "_order")))
-    )
-    return here.groupBy(*place, "_at").agg(
-        F.max("_order").alias("_order"),
-        F.max_by("_content", "_order").alias("_content"),
-        F.collect_list("_counts").alias("_counts"),  # skips NULLs
+        F.lit(True).alias("_shows"),
     )
 
 
@@ -127,10 +101,9 @@ def _stretches(moments: DataFrame, table: Table, names: VersionColumns) -> DataF
     place = [*map(col, table.identity), F.col("_lead")]
     in_time = Over.partitionBy(*map(col, table.identity)).orderBy(F.asc_nulls_first("_at"))
     tracked = F.expr(content_hash_sql(names.tracked, "_content"))
-    says = F.when(~F.col("_order").getField("delete"), tracked)
-    counts = F.transform("_counts", lambda c: c.withField("_applied", c["_order"] == F.col("_order")))
+    says = F.when(F.col("_shows"), tracked)
     return (
-        moments.select(*place, "_at", "_order", "_content", counts.alias("_counts"), says.alias("_says"))
+        moments.withColumn("_says", says)
         .withColumn("_turns", ~F.col("_says").eqNullSafe(F.lag("_says").over(in_time)))
         .withColumn("_stretch", F.count(F.when(F.col("_turns"), 1)).over(in_time))
         .groupBy(*place, "_stretch")
@@ -138,6 +111,7 @@ def _stretches(moments: DataFrame, table: Table, names: VersionColumns) -> DataF
             F.min(F.struct("_at")).getField("_at").alias("_from"),  # in a struct a NULL is the least
             F.max("_order").alias("_newest"),
             F.max_by("_content", "_order").alias("_content"),
+            F.first("_shows").alias("_shows"),
             F.flatten(F.collect_list("_counts")).alias("_counts"),
         )
     )
@@ -155,7 +129,7 @@ def _versions(stretches: DataFrame, table: Table, names: VersionColumns) -> Data
     shows_later = F.coalesce(F.col("_newest").getField("s0") >= F.col("_to"), F.lit(False))
     return (
         stretches.withColumn("_to", F.lead("_from").over(in_time))
-        .withColumn("_row", F.when(~F.col("_newest").getField("delete"), row))
+        .withColumn("_row", F.when(F.col("_shows"), row))
         .withColumn("_shows_later", shows_later)
     )
 
@@ -195,17 +169,19 @@ def _compared(wanted: DataFrame, present: DataFrame, table: Table, names: Versio
 
 def _ledger(actions: DataFrame, here: DataFrame, table: Table) -> DataFrame:
     shown = (F.col("_action") == "same") & F.col("_seen").isNotNull()
+    row_hash = F.expr(content_hash_sql(table.columns, "_row")) if table.by_column else None
 
     def of_window(count: Column) -> Column:
-        distinct, applied = count["_distinct"], count["_applied"].cast("long")
+        distinct, applied, waiting = count["_distinct"], count["_applied"], count["_waiting"]
         in_row = shown & (count["_order"] == F.col("_newest"))
         columns = entry(
             count["_mine"],
             applied=applied,
-            stale=distinct - applied,
+            waiting=waiting,
+            stale=distinct - applied - waiting,
             duplicate=count["_rows"] - distinct,
             present=in_row,
-            log_hash=F.when(in_row, count["_order"]["hash"]),
+            log_hash=F.when(in_row, count["_order"]["hash"] if row_hash is None else row_hash),
             table_hash=F.when(in_row, F.col("_seen_content")),
         )
         return F.struct(*columns)

@@ -147,7 +147,7 @@ def in_python(row: Any = Row, person: Any = Person, event: Any = Event) -> list[
         },
         "prices": {
             "source": Files("{landing}/prices/{window:%Y-%m-%d-%H}.json", format="json"),
-            "write": History(track=["amount"], valid_from="since"),
+            "write": History(track=["amount"], valid_from="since", partial=True),
             "partitions_def": dg.HourlyPartitionsDefinition("2026-01-01-00:00", end_offset=1),
         },
         "days": {
@@ -250,7 +250,7 @@ attributes:
     prices:
       partitions_def: {type: hourly, start_date: "2026-01-01-00:00", end_offset: 1}
       source: {type: files, path: "{landing}/prices/{window:%Y-%m-%d-%H}.json", format: json}
-      write: {type: history, track: [amount], valid_from: since}
+      write: {type: history, track: [amount], valid_from: since, partial: true}
     days:
       source: {type: files, path: "{landing}/days/{window:%Y-%m-%d}.json"}
       changes: {keys: [], sequence_by: []}

@@ -24,7 +24,9 @@ DEEP = T.StructType(
 )
 
 
-@pytest.mark.parametrize("write", [Merge(partition_by="day"), Merge(buckets=8, partial=True), History(), Append()])
+@pytest.mark.parametrize(
+    "write", [Merge(partition_by="day"), Merge(buckets=8, partial=True), History(partial=True), Append()]
+)
 def test_a_contract_that_was_written_and_read_is_the_declared_one(write: Write) -> None:
     changes = Changes() if isinstance(write, Append) else Changes(keys=["id"], sequence_by=["seq"])
     table = table_of(declared(write=write, changes=changes))

@@ -165,9 +165,16 @@ WRITES: dict[type[Write], tuple[Write, Changes, list[str]]] = {
     Fold: (Fold(maxes=["value"]), PLAIN, ["one row per id", "the greatest of value", "the newest row"]),
     FullReload: (FullReload(max_shrink=0.1), Changes(), ["of the newest window", "more than 10 % of the rows"]),
     History: (
-        History(),
+        History(partial=True),
         DELETES,
-        ["each version of each id", "valid_from until valid_to", "op = 'd', which deletes it"],
+        [
+            "each version of each id",
+            "valid_from until valid_to",
+            "op = 'd', which deletes it",
+            "into all later versions until a change that sets it, too; nothing from before a delete",
+            "waits until a change has set each column",
+            "Several changes with one seq count together",
+        ],
     ),
     Merge: (
         Merge(partial=True, soft_delete="is_deleted"),

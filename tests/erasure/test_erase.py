@@ -187,6 +187,7 @@ WRITES: dict[str, dict[str, Any]] = {
     "partial": {"write": Merge(partial=True)},
     "soft delete": {"write": Merge(soft_delete="gone")},
     "history": {"write": History()},
+    "partial history": {"write": History(partial=True)},
     "snapshot": {"write": Snapshot(max_shrink=1.0), "changes": Changes(keys=["id"], sequence_by=["seq"])},
     "full reload": {"write": FullReload(max_shrink=1.0), "changes": Changes(keys=["id"])},
     "append": {"write": Append(), "changes": Changes(keys=["id"])},

@@ -23,7 +23,7 @@ from incload_assets.load.undo import undo_window
 from incload_assets.load.undo_plan import Undo
 from incload_assets.protection.row_key import key_of
 from tests.maintenance.test_compact_logs import compacted
-from tests.support.tables import DAYS, DatedItem, GoodItem, Loaded, day, item, make
+from tests.support.tables import DAYS, DatedItem, GoodItem, Item, Loaded, day, item, make
 from tests.writes.case import Case, crowds
 from tests.writes.cases import CASES as CONFORMANCE
 
@@ -32,6 +32,14 @@ ENOUGH = 12
 TOLERANT = Quarantine(max_share=1.0)
 KEYED = Changes(keys=["id"], sequence_by=["seq"])
 TRUNCATED = Changes(keys=["id"], sequence_by=["seq"], delete_when="op = 'd'", truncate_when="op = 't'")
+DELETING = Changes(keys=["id"], sequence_by=["seq"], delete_when="op = 'd'")
+
+
+class ThreeValues(Item):
+    """An item that cannot be without its second value."""
+
+    other: T.StringType = pandera.Field(nullable=False)
+    note: T.StringType = pandera.Field(nullable=True)
 
 
 def traced(table: Loaded, *words: str, **options: Any) -> RowTrace:
@@ -105,6 +113,31 @@ CASES: list[tuple[str, dict[str, Any], dict[int, list[Any]]]] = [
             2: [item("a", "x", 2), item("a", "y", 4), item("b", "x", 1)],
             1: [item("a", "x", 3), item("a", "z", 4), item("a", "w", 1), item("b", None, 5, "d")],
             3: [item("a", None, 6, "d"), item("a", None, 7, "d"), item("a", "back", 8), item("c", None, 1, "d")],
+        },
+    ),
+    (
+        "history_partial",
+        {"write": History(partial=True, track="value"), "changes": DELETING, "contract": ThreeValues},
+        {
+            2: [
+                {"id": "a", "value": "x", "seq": "2", "op": "u"},
+                {"id": "a", "other": "o", "seq": "4", "op": "u"},
+                {"id": "b", "note": "n", "seq": "1", "op": "u"},
+                {"id": "c", "note": "n", "seq": "1", "op": "u"},
+            ],
+            1: [
+                {"id": "a", "other": "p", "seq": "3", "op": "u"},
+                {"id": "a", "other": "p", "seq": "1", "op": "u"},
+                {"id": "b", "seq": "5", "op": "d"},
+                {"id": "c", "value": "z", "other": "o", "seq": "2", "op": "u"},
+            ],
+            3: [
+                {"id": "a", "seq": "6", "op": "d"},
+                {"id": "a", "seq": "7", "op": "d"},
+                {"id": "a", "value": "back", "seq": "8", "op": "u"},
+                {"id": "b", "value": "late", "other": "o", "seq": "4", "op": "u"},
+                {"id": "c", "value": "z", "seq": "3", "op": "u"},
+            ],
         },
     ),
     (

@@ -153,6 +153,7 @@ def test_an_undo_killed_at_any_point_is_completed_by_its_repetition_which_undoes
 
 TELLING = {
     "history": ("after landing", "merging"),
+    "history_partial": ("merging",),
     "append": ("after landing",),
     "snapshot": ("merging",),
     "full_reload": ("merging",),

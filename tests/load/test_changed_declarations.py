@@ -161,17 +161,20 @@ def test_whole_changes_count_as_such_when_all_windows_were_loaded_again(declared
     assert table.rows("id", "value", "seq", "extra") == {(id, None, 2, "o") for id in ids}
 
 
-def test_changes_from_before_a_column_was_declared_leave_it_as_it_is(declared: Declare) -> None:
+@pytest.mark.parametrize("write", [Merge(partial=True), History(partial=True)], ids=["merge", "history"])
+def test_changes_from_before_a_column_was_declared_leave_it_as_it_is(declared: Declare, write: Write) -> None:
     content: dict[str, list[Any]] = {
         day(1): [{"id": "a", "value": "v5", "seq": "5", "op": "u"}, {"id": "b", "value": "v5", "seq": "5", "op": "u"}],
         day(2): [{"id": id, "extra": "x", "seq": "3", "op": "u"} for id in "ab"],
         day(3): [{"id": "b", "extra": None, "seq": "4", "op": "u"}],
     }
-    declared(content, write=Merge(partial=True)).load(1)
-    more = declared(content, contract=MoreItem, write=Merge(partial=True))
+    declared(content, write=write).load(1)
+    more = declared(content, contract=MoreItem, write=write)
     for window in (2, 3):
         more.load(window)
     expected = {("a", "v5", 5, "x"), ("b", "v5", 5, None)}
+    if isinstance(write, History):
+        expected |= {("a", None, 3, "x"), ("b", None, 3, "x"), ("b", None, 4, None)}
     assert more.rows("id", "value", "seq", "extra") == expected
     more.load(1)
     assert more.rows("id", "value", "seq", "extra") == expected
@@ -192,7 +195,14 @@ NAMES: Sequence[str] = ("w", "count", "t", "s", "log")
 
 @pytest.mark.parametrize(
     "write",
-    [Snapshot(max_shrink=1.0), Merge(partial=True), Merge(soft_delete="gone"), History(), DeleteInsert(by=["count"])],
+    [
+        Snapshot(max_shrink=1.0),
+        Merge(partial=True),
+        Merge(soft_delete="gone"),
+        History(),
+        History(partial=True),
+        DeleteInsert(by=["count"]),
+    ],
     ids=lambda write: type(write).__name__,
 )
 def test_columns_may_have_any_name(declared: Declare, write: Write) -> None:

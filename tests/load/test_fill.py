@@ -100,8 +100,9 @@ def landing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("csv", {"write": Merge(), "function": lambda rows: rows.withColumn("value", F.trim("value"))}),
         ("json", {"write": Merge(partial=True)}),
         ("json", {"write": History()}),
+        ("json", {"write": History(partial=True)}),
     ],
-    ids=["json", "csv", "partial", "history"],
+    ids=["json", "csv", "partial", "history", "partial history"],
 )
 def test_a_filled_table_equals_one_that_is_loaded_fresh(
     spark: SparkSession, tmp_path: Path, landing: Path, kind: str, options: dict[str, Any]

@@ -9,7 +9,7 @@ import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
-from incload_assets.assets import Append, Changes, Files, Merge, Quarantine
+from incload_assets.assets import Append, Changes, Files, History, Merge, Quarantine
 from incload_assets.change_log import rewrite
 from incload_assets.change_log.commit import bare_fence
 from incload_assets.change_log.payloads import payloads_read_at
@@ -30,6 +30,10 @@ PARTIAL: dict[str, Any] = {"write": Merge(partial=True)}
 REWRITES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "wider type": ({}, {"contract": model(n=LONG), "evolution": WIDEN}),
     "column added to partial changes": (PARTIAL, {"contract": model(n=INT, more=TEXT), **PARTIAL}),
+    "column added to a history of partial changes": (
+        {"write": History(partial=True)},
+        {"contract": model(n=INT, more=TEXT), "write": History(partial=True)},
+    ),
 }
 Rewrite = tuple[dict[str, Any], dict[str, Any]]
 

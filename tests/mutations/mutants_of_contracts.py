@@ -41,7 +41,7 @@ MUTANTS_OF_CONTRACTS = [
            'F.coalesce(F.expr(operations.condition(*KINDS) or "false"), F.lit(False))', "F.lit(True)",
            (f"{OPERATIONS}a_code_sets_deletes_empties_or_is_skipped_and_an_unknown_one_is_rejected",)),
     Mutant("operations: codes are a part of the code's version", IDLE, "declaration.declare:_code_version",
-           "changes.skip_when, changes.operations)", "changes.skip_when)",
+           "changes.skip_when, changes.operations, *write", "changes.skip_when, *write",
            (f"{OPERATIONS}another_code_is_another_version_of_the_code_and_no_code_leaves_versions_as_they_were",)),
     Mutant("eras: instants are compared in UTC", EXPLAIN, "declaration.eras:_check_era",
            "last.end.astimezone(UTC) != era.end", "last.end != era.end",

@@ -214,6 +214,7 @@ class Unique(Item):
         ({"changes": PLAIN}, TIED, "a hash of their content decides"),
         ({"write": DeleteInsert(by=["id"]), "changes": Changes(sequence_by=["seq"])}, ONCE, "DeleteInsert"),
         ({"write": Merge(partial=True)}, ONCE, "set some columns"),
+        ({"write": History(partial=True)}, ONCE, "set some columns"),
         ({"write": Merge(soft_delete="gone"), "changes": DELETES}, ONCE, "marked as deleted"),
         ({"changes": Changes(keys=["id"], sequence_by=["seq"], delete_when="seq % 2 = 1")}, ONCE, "'seq % 2 = 1'"),
         ({"contract": Measured}, ONCE, "'x' is binary"),

@@ -135,8 +135,9 @@ def order_of(table: Loaded, hashes: Hashes | None = None) -> Order:
     hashes = (hashes or {}) | hashes_of(table)
 
     def order(record: Record) -> tuple[Any, ...]:
-        seq = record["seq"]
         place = tuple(str(record.get(name)) for name in names)
-        return (seq is not None, int(seq or 0), record["op"] == "d", hashes[place])
+        by = table.table.changes.sequence_by or ("seq",)
+        sequence = [(value is not None, int(value or 0)) for value in map(record.get, by)]
+        return (*sequence, record["op"] == "d", hashes[place])
 
     return order

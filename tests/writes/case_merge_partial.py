@@ -35,9 +35,9 @@ def truncated_crowds(draw: st.DrawFn) -> Content:
 
 
 @st.composite
-def partial_crowds(draw: st.DrawFn) -> Content:
+def partial_crowds(draw: st.DrawFn, of: st.SearchStrategy[Content]) -> Content:
     """The same, but each upsert sets the first value, the second one, both or neither."""
-    content = draw(truncated_crowds())
+    content = draw(of)
     chance = Random(draw(st.integers(0, 2**32)))
     for record in (r for records in content.values() for r in records if r["op"] == "u"):
         if chance.random() < 0.5:
@@ -78,5 +78,5 @@ MERGE_PARTIAL = Case(
     columns=("id", "value", "seq", "other"),
     contract=TwoValues,
     changes=CHANGES,
-    contents=partial_crowds(),
+    contents=partial_crowds(truncated_crowds()),
 )

@@ -22,6 +22,7 @@ WAYS = {
     "soft delete": Merge(buckets=8, soft_delete="is_deleted"),
     "partial": Merge(buckets=8, partial=True),
     "history": History(buckets=8),
+    "partial history": History(buckets=8, partial=True),
 }
 
 

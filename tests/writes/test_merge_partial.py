@@ -8,12 +8,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from incload_assets.assets import Changes, Files, Merge
+from incload_assets.assets import Changes, Files, Merge, Snapshot
 from incload_assets.declaration.window import window_of
 from incload_assets.declaration.write import Write
 from incload_assets.load.reconcile import Evidence
 from incload_assets.platform.errors import DeclarationError
-from incload_assets.writes.history import History
 from tests.support.detection import detected
 from tests.support.tables import DAYS, day, make
 
@@ -129,5 +128,5 @@ def test_an_empty_marker_is_refused_and_so_is_one_where_whole_rows_are_written(
 
     with pytest.raises(DeclarationError, match=r"changes.unavailable is ''\. Rule: it is the text that stands for an"):
         declare("", Merge())
-    with pytest.raises(DeclarationError, match=r"changes.unavailable is '\?', but History writes whole rows"):
-        declare("?", History())
+    with pytest.raises(DeclarationError, match=r"changes.unavailable is '\?', but Snapshot writes whole rows"):
+        declare("?", Snapshot())

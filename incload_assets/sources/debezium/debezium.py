@@ -30,6 +30,7 @@ TimePrecision = Literal["adaptive", "adaptive_time_microseconds", "connect", "mi
 Decimals = Literal["precise", "double", "string"]
 ConnectorName = Literal["postgresql", "mysql", "mariadb", "sqlserver", "oracle", "mongodb"]
 SHOWN_TABLES = 10
+_WITHOUT_TRUNCATES = "write changes=events.changes(truncates=False)"
 """Largest number of table names in a message."""
 
 
@@ -173,9 +174,15 @@ class Debezium(SourceDecorator):
             return ""  # refused when the table is declared
 
     @property
+    def changes_of_fixed_keys(self) -> str:
+        """See :attr:`Source.changes_of_fixed_keys`."""
+        keeps = self.whole or not self.keys_change
+        return _WITHOUT_TRUNCATES + ("" if keeps else " of Debezium(..., keys_change=False), if no row gets a new key")
+
+    @property
     def whole_changes(self) -> str:
         """See :attr:`Source.whole_changes`."""
-        without = "write changes=events.changes(truncates=False)"
+        without = _WITHOUT_TRUNCATES
         if self.whole:
             return without
         if self.connector != POSTGRESQL:

@@ -130,20 +130,24 @@ def test_each_of_several_sources_is_looked_at_by_itself(spark: SparkSession, tmp
         loaded.load(1)
 
 
-def test_a_history_is_refused_in_one_message_whose_remedy_works(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_history_is_refused_in_one_message_whose_remedies_work(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, 1, event("c", order(1, body="long"), 110), event("u", order(1, "paid", MARKER), 120))
 
-    def declared(*, truncates: bool = True, **options: Any) -> Any:
+    def declared(lake: str, *, truncates: bool = True, **options: Any) -> Any:
         events = Debezium(files(tmp_path), table="public.orders", keys=["id"], **options)
         return make(
-            spark, tmp_path, source=events, contract=Order, changes=events.changes(truncates=truncates),
+            spark, tmp_path / lake, source=events, contract=Order, changes=events.changes(truncates=truncates),
             write=History(), quarantine=Quarantine(max_share=1),
         )  # fmt: skip
 
     full = r"changes=events.changes\(truncates=False\) of Debezium\(..., replica_identity=\"full\"\)"
-    with pytest.raises(DeclarationError, match=rf"but History writes whole rows.*{full}"):
-        declared()
-    loaded = declared(truncates=False, replica_identity="full")
+    fixed = r"changes=events.changes\(truncates=False\) of Debezium\(..., keys_change=False\), if no row gets a new key"
+    with pytest.raises(DeclarationError, match=rf"History does not support rows that get a new.*{fixed}.*{full}"):
+        declared("refused")
+    loaded = declared("fixed", truncates=False, keys_change=False)
+    loaded.load(1)
+    assert loaded.rows("id", "status", "body", "is_current") == {(1, "new", "long", False), (1, "paid", "long", True)}
+    loaded = declared("full", truncates=False, replica_identity="full")
     loaded.load(1)
     assert loaded.rows("id", "body", "is_current") == {(1, "long", True)}
     assert loaded.log("rejected", "_reasons") == [
