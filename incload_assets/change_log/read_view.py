@@ -31,6 +31,7 @@ class ReadView:
         newer: Whether all changes of the windows are known to be newer than all near rows.
         near_rows: Number of near rows by Delta's statistics; 0 if these are incomplete.
         feeds: Whether Delta keeps a change feed of the table.
+        known_at: The instant of the newest landing in ``log_version``, in microseconds since 1970; None if none is kept.
         near_files, window_files: The files of ``near_bytes`` and ``windows_bytes``; None if only Delta can read them.
     """
 
@@ -55,6 +56,7 @@ class ReadView:
     near_files: ParquetFiles | None
     window_files: ParquetFiles | None
     sizes: Mapping[str, int]
+    known_at: int | None = None
 
     @property
     def ingestion(self) -> int:
