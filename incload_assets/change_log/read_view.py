@@ -31,7 +31,7 @@ class ReadView:
         newer: Whether all changes of the windows are known to be newer than all near rows.
         near_rows: Number of near rows by Delta's statistics; 0 if these are incomplete.
         feeds: Whether Delta keeps a change feed of the table.
-        known_at: The instant of the newest landing in ``log_version``, in microseconds since 1970; None if none is kept.
+        known_at: The instant of the log, see :mod:`incload_assets.change_log.known_at`; None if the table keeps none.
         near_files, window_files: The files of ``near_bytes`` and ``windows_bytes``; None if only Delta can read them.
     """
 

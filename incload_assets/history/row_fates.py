@@ -192,7 +192,9 @@ def _versions(table: Table, write: History, changes: Sequence[Logged]) -> Outcom
             fates[stretch[0]] = Fate("in effect", ends)
             gone = "" if number else _deleted(newest)
             continue
-        own = {write.valid_from: start, write.valid_to: end, write.is_current: end is None}
+        own: Row = {write.valid_from: start, write.valid_to: end, write.is_current: end is None}
+        if write.known:
+            own |= {write.known_from: UNKNOWN, write.known_to: None, write.is_known: True}
         rows.append(_content(table, newest) | own)
         same_version = "no tracked column differs, so that it is in the version of a newer change"
         fates |= {c: Fate("superseded", same_version, newest) for c in stretch}

@@ -202,10 +202,10 @@ class History(Strategy):
             ),
         ]
         if self.known:
-            held = "Whether it is still believed"
+            began, ended, held = "When it became known", "When it was corrected; NULL: never", "Whether it is believed"
             own += [
-                T.StructField(self.known_from, T.TimestampType(), True, {"comment": "When it became known"}),
-                T.StructField(self.known_to, T.TimestampType(), True, {"comment": "When it was corrected; NULL: never"}),
+                T.StructField(self.known_from, T.TimestampType(), True, {"comment": began}),
+                T.StructField(self.known_to, T.TimestampType(), True, {"comment": ended}),
                 T.StructField(self.is_known, T.BooleanType(), True, {"comment": held}),
             ]
         return T.StructType([*contract.schema.fields, *own])

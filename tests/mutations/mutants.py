@@ -1,6 +1,7 @@
 """For each law the lines that keep it, how to break them, and the tests that must then fail."""
 
 from tests.mutations.mutant import BINS, CHECKPOINT, CONVERGENCE, EXPLAIN, IDLE, INSTANTS, PARTITION, PROTECTION, Mutant
+from tests.mutations.mutants_of_beliefs import MUTANTS_OF_BELIEFS
 from tests.mutations.mutants_of_care import MUTANTS_OF_CARE
 from tests.mutations.mutants_of_contracts import MUTANTS_OF_CONTRACTS
 from tests.mutations.mutants_of_encryption import MUTANTS_OF_ENCRYPTION
@@ -788,6 +789,7 @@ MUTANTS = [
            ("tests/history/test_collect.py::"
             "test_a_collector_that_was_given_another_identity_of_the_instance_appends_nothing_again",)),
     *MUTANTS_OF_SOURCES,
+    *MUTANTS_OF_BELIEFS,
     *MUTANTS_OF_CARE,
     *MUTANTS_OF_CONTRACTS,
     *MUTANTS_OF_LIFETIMES,
