@@ -15,7 +15,7 @@ from incload_assets.platform.sql import col
 from incload_assets.writes.history import History
 
 PAIRED = 200
-"""Number of beliefs of a key up to which each is compared with each; of more, only those of one start are."""
+"""Number of beliefs of a key up to which each is compared with each; of more, only beliefs with one start are."""
 
 
 def broken_laws(rows: DataFrame, table: Table) -> dict[str, int]:

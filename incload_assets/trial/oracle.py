@@ -96,7 +96,7 @@ def versions(
 
 
 def beliefs(moments: Iterable[tuple[Any, Collection[Key]]]) -> set[tuple[Any, ...]]:
-    """What was known when: each row with the instant that it became known, and the one that ended it (None: none yet).
+    """Each row that was known with the instant that it became known, and the one that ended it (None: none yet).
 
     Args:
         moments: Instants with the rows that were known from then on, in any order; of equal instants the last counts.

@@ -21,7 +21,7 @@ def rows_as_of(
 ) -> DataFrame:
     """The versions of a history in effect at ``valid`` (None: all), as they were believed at ``known`` (None: now).
 
-    Columns are those of the contract and of the version; ``is_current`` and ``valid_to`` are as they were known then.
+    The columns are the contract's and the version's; ``is_current`` and ``valid_to`` are as they were known then.
     The newest version of the table is read, whatever is committed later.
 
     Raises:

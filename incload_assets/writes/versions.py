@@ -44,7 +44,7 @@ class VersionColumns:
     beliefs: Beliefs | None = None
 
     def shown(self, table: Table) -> list[str]:
-        """The columns of a version, without those of a belief."""
+        """The columns of a version, without the period of a belief."""
         own = () if self.beliefs is None else self.beliefs.names
         return [name for name in table.schema.names if name not in own]
 

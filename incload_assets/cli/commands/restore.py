@@ -40,7 +40,7 @@ def rebuild(
         bool,
         typer.Option(
             "--forget-beliefs",
-            help="Make lost tables with `History(known=True)` anew, without what was believed earlier.",
+            help="Make lost tables with `History(known=True)` again, without what was believed earlier.",
         ),
     ] = False,
 ) -> None:
@@ -51,7 +51,7 @@ def rebuild(
     a partition could not be proven, or a table or its log cannot be read; the other tables are proven all the same.
 
     A lost table that kept what was believed earlier is not made again by loads, as its log has only what is believed
-    now. With `--forget-beliefs` it is made anew, empty, and loads fill it with that.
+    now. With `--forget-beliefs` it is made again, empty, and loads fill it with that.
 
     - **Writes:** nothing to tables and logs, except empty tables with `--forget-beliefs`; an entry in the audit;
       checkpoints to Dagster's instance.
@@ -66,7 +66,7 @@ def rebuild(
     with open_project(verbose=ctx.obj) as project:
         faults, wanted = Faults(project.lake), project.named(table)
         for one in wanted if forget_beliefs else ():
-            _made_anew(project, one)
+            _made_empty(project, one)
         with screen.apart(verbose=project.verbose) as console, screen.progress_bar(console) as progress:
             for one in wanted:
                 found = None
@@ -80,7 +80,7 @@ def rebuild(
         raise typer.Exit(1)
 
 
-def _made_anew(project: Project, table: Table) -> None:
+def _made_empty(project: Project, table: Table) -> None:
     """Makes a lost table that kept what was believed earlier, empty, and records that in the audit."""
     lake = project.lake
     if table.write.open_rows is None or lake.delta(uri := lake.table_uri(table.key.path)) is not None:
