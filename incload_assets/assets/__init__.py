@@ -1,5 +1,6 @@
 """The public API for authors of tables and kinds of sources, and the Dagster assets made from tables."""
 
+from incload_assets.assets.as_of import read_as_of
 from incload_assets.assets.derived import Upstream, derived_asset
 from incload_assets.assets.incremental import incremental_asset
 from incload_assets.contract.protection import Dropped, Encrypted, Hashed, InClear, Masked, Tokenized
@@ -71,5 +72,6 @@ __all__ = [
     "derived_asset",
     "incremental_asset",
     "json_records",
+    "read_as_of",
     "staged_json",
 ]

@@ -193,7 +193,8 @@ def derived_asset(
         of: The upstream tables, by the names of the function's arguments. At least one is partitioned by time.
         contract: As for ``incremental_asset``; validates the function's rows.
         write: ``Overwrite(partition_by=...)`` if each window has rows of its own (sales per day);
-            :class:`~incload_assets.writes.fold.Fold` if all windows together make a row (stock per product).
+            :class:`~incload_assets.writes.fold.Fold` if all windows together make a row (stock per product);
+            ``History(known=True)`` with ``sequence_by`` if it counts what was known of a window when (features).
         keys: Columns that identify a row.
         sequence_by: Columns that order changes, for write strategies that distinguish newer from older ones.
         absent: Whether a window without upstream rows waits, or is an empty window.

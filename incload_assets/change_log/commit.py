@@ -18,11 +18,13 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyspark.sql.types as T
+from deltalake import DeltaTable
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from incload_assets.change_log.change import CONTROL
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.former import FormerLandings
+from incload_assets.change_log.known_at import next_instant
 from incload_assets.change_log.scratch_log import ScratchLog
 from incload_assets.change_log.staged import FOLDER, Staged, StagedFile, foreign_columns, wider_columns
 from incload_assets.change_log.window_records import WINDOW_RECORD_TYPE, WindowRecord, window_records_of
@@ -30,6 +32,9 @@ from incload_assets.declaration import window as windows
 from incload_assets.delta.fences import move_fence
 from incload_assets.platform.errors import ConcurrentLoad
 from incload_assets.protection.erasures import barrier_of
+
+INSTANTS = 8
+"""How often a commit is repeated if landings of other windows take its instant."""
 
 
 def commit(
@@ -44,6 +49,7 @@ def commit(
     keep: bool = True,
     replacing: Collection[str] = (),
     read_at: Mapping[str, datetime] | None = None,
+    attempts: int = INSTANTS,
 ) -> bool:
     """Replaces windows of the log, or adds to one, in one commit with a fence; returns whether the log now has it.
 
@@ -54,6 +60,7 @@ def commit(
         keep: Whether what the windows held is kept for an undo.
         replacing: With ``base``, kinds of the window's rows that are replaced nevertheless.
         read_at: When the payloads of windows were read from their source, by partition key; by default now.
+        attempts: How often the commit is repeated if landings of other windows take its instant.
 
     Raises:
         ConcurrentLoad: Other code has widened a type since the rows were staged; nothing was committed.
@@ -63,6 +70,8 @@ def commit(
         return True
     log, at = load.log, windows.now()
     log_now, replaced = log.open(), {"_window": list(records)}
+    instant = next_instant(load.table, load.lake, log_now)
+    held = window_records_of(log_now, only=list(records)) if instant else {}
     if load.table.subject is not None and barrier_of(log_now) != staged.barrier:
         return False  # the rows were read before an erasure
     if load.table.by_column and foreign_columns(log, log_now) != list(staged.foreign):
@@ -84,9 +93,21 @@ def commit(
     staged.given.update(records)
     files = [*staged.committing(), *_record_files(load, records)]
     added = [file.as_added((read_at or {}).get(file.window, at)) for file in files]
-    log.lake.commit(log_now, added, app_id, number, replaced=replaced, note=note)
+    log.lake.commit(log_now, added, app_id, number, replaced=replaced, note=note, also=instant)
     # no matter how the commit ended: its answer may have been lost, or another commit may have followed at once
-    return log.records(only=list(records)) == dict(records)
+    now = log.records(only=list(records))
+    if now != dict(records) and now == held and attempts and _was_only_overtaken(log.open(), instant, app_id, number):
+        return commit(
+            load, staged, records, app_id, number, note=note, base=base, keep=False, replacing=replacing,
+            read_at=read_at, attempts=attempts - 1,
+        )  # fmt: skip
+    return now == dict(records)
+
+
+def _was_only_overtaken(log: DeltaTable, instant: Mapping[str, int], app_id: str, number: int) -> bool:
+    """True if landings of other windows have taken the instant of a commit, and nothing rejects it at a later one."""
+    is_taken = any((log.transaction_version(name) or 0) >= taken for name, taken in instant.items())
+    return is_taken and (log.transaction_version(app_id) or 0) < number
 
 
 def bare_fence(load: LoadContext, app_id: str, *, odd: bool = False) -> int:

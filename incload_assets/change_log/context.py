@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from incload_assets.change_log.change import CONTROL, DELETE, EMPTIES, MOVED, REJECTED
+from incload_assets.change_log.known_at import known_at
 from incload_assets.change_log.log import ChangeLog
 from incload_assets.change_log.read_view import ReadView, first_sequences
 from incload_assets.change_log.scratch import ScratchLake
@@ -178,6 +179,8 @@ class LoadContext:
         records = self.log.records_in(log, only=keys)
         rows, changes = data_files(table), self.log.files(log)
         table_bytes = bytes_of(rows)
+        if (column := self.table.write.open_rows) is not None:
+            rows = files_in(rows, column, ["true"])
         is_here, kind = pc.field("partition._window").isin(keys), pc.field("partition._kind")
         empties = changes.filter(kind.isin([*EMPTIES]))
         here = changes.filter(is_here & ~kind.isin([CONTROL, REJECTED]))
@@ -210,6 +213,7 @@ class LoadContext:
             log_files=None,
             window_files=parquet_files(log, self.lake.spark_uri(self.log.uri), pa.concat_tables([here, others])),
             sizes=sizes,
+            known_at=known_at(self.table, log, preview=self.scratch is not None),
         )
         values, folded = at.partitions, changes.filter(~kind.isin([CONTROL, REJECTED]))
         if values and (column := laid_out_by(self.table)):

@@ -34,6 +34,7 @@ class ReadView:
         feeds: Whether Delta keeps a change feed of the table.
         near_files, log_files, window_files: The files of ``near_bytes``, ``log_bytes`` and ``windows_bytes``; None if
             only Delta can read them.
+        known_at: The instant of the log, see :mod:`incload_assets.change_log.known_at`; None if the table keeps none.
     """
 
     table_version: int
@@ -58,6 +59,7 @@ class ReadView:
     log_files: ParquetFiles | None
     window_files: ParquetFiles | None
     sizes: Mapping[str, int]
+    known_at: int | None = None
 
     @property
     def ingestion(self) -> int:

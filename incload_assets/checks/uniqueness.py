@@ -10,6 +10,7 @@ import dagster as dg
 from pyspark.sql import DataFrame, GroupedData, Row, SparkSession
 from pyspark.sql import functions as F
 
+from incload_assets.checks.beliefs import broken_laws
 from incload_assets.checks.kinds import TableCheck, not_at_all
 from incload_assets.checks.observation import records, verdict
 from incload_assets.contract.contract import MASK
@@ -44,6 +45,10 @@ def uniqueness(spark: SparkSession, table: Table, lake: Lake) -> dg.AssetCheckRe
         if repeated:
             metadata[f"{what}_sample"] = _sample(meant, table, columns)
             broken.append(f"{several(repeated, 'value')} of ({', '.join(columns)}) in {several(affected, 'row')}")
+    for law, count in broken_laws(rows, table).items():
+        metadata[f"beliefs_{law.replace(' ', '_')}"] = dg.MetadataValue.int(count)
+        broken.append(f"{several(count, 'belief')} {law}")
+    ended = table.write.open_rows is not None
     if not broken:
         what = "key" if keys else "value"
         return _result(table, True, f"{several(total, 'row')}, no {what} twice.", metadata)
@@ -52,7 +57,8 @@ def uniqueness(spark: SparkSession, table: Table, lake: Lake) -> dg.AssetCheckRe
         False,
         f"Not unique: {'; '.join(broken)}. What to do: see the sample. A key in two partitions means that its "
         "partition value changed: choose a partition column whose value never changes. The same value under two keys "
-        "has to be corrected at the source. Then materialize the affected windows again.",
+        "has to be corrected at the source. Then materialize the affected windows again."
+        + (" Beliefs that were ended are nowhere but in the table: restore them from a backup." if ended else ""),
         metadata,
     )
 

@@ -37,6 +37,10 @@ _PANELS = {
     },
     "Look": {
         "history": ("history", "Show the loads of a table, newest last: when, by whom, why, and what they changed."),
+        "as-of": (
+            "as_of",
+            "Show the rows of a history in effect at one time, as they were known at another.",
+        ),
         "audit": ("history", "Show who did what to tables, where and why, and verify that nobody altered the record."),
         "slo": ("service_levels", "Show per table whether its objectives are met, and the error budget left."),
         "doctor": ("restore", "Compare what Dagster, the logs, the tables and the lake's identity say."),

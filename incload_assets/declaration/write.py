@@ -90,6 +90,16 @@ class Write:
         return (self.partition_by,) if self.partition_by is not None else self._stored_in_buckets
 
     @property
+    def open_rows(self) -> str | None:
+        """The boolean partition column of the rows that loads compare with the log; None: they compare all rows."""
+        return None
+
+    @property
+    def instants(self) -> tuple[str, ...]:
+        """The columns with instants of landings; empty: the table has none."""
+        return ()
+
+    @property
     def _stored_in_buckets(self) -> tuple[str, ...]:
         return (BUCKET,) if self.buckets is not None else ()
 

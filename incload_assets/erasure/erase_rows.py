@@ -202,18 +202,19 @@ def _sweep(load: LoadContext, deny: DenyList) -> None:
 def _swept(load: LoadContext, deny: DenyList) -> bool:
     """Replaces rows of subjects that the table still has by what the log says of their keys; whether there were none.
 
-    Where rows have no keys, they are deleted: the log has neither them nor others in their place.
+    Where rows have no keys, and where they are beliefs that were ended, they are deleted: the log has neither them nor
+    others in their place.
     """
     table = load.table
     left = marked_erased(load.newest_rows(), table, deny).filter(F.col(IS_ERASED))
+    if (held := table.write.open_rows) is not None:
+        ended, left = left.filter(~col(held)), left.filter(col(held))
     if not (count := left.count()):
-        return True
+        return held is None or _deleted_beliefs(load, ended)
     names, records = table.write.marked(table.contract, table.changes), load.log.records_in(load.log.open())
     if not names or not records:
         load.info(f"{table.name}: deleted {several(count, 'row')} without an explanation in its log")
-        assert table.subject is not None
-        columns, note = [table.subject.by, *table.changes.keys], f"deleted erased rows, run {load.run_id}"
-        delete_rows(load.spark, load.lake.sql_name(load.uri), left, columns, note=note)
+        _delete(load, left)
         return False
     load.info(f"{table.name}: {several(count, 'row')} of the table no longer in its log; their keys are folded again")
     # a base window only if there is no other
@@ -221,6 +222,22 @@ def _swept(load: LoadContext, deny: DenyList) -> bool:
     if _land_markers(load, window, records[window.key], left.select(*map(col, names)).distinct()):
         _merge_and_strip(load, window, records[window.key])
     return False
+
+
+def _deleted_beliefs(load: LoadContext, ended: DataFrame) -> bool:
+    """Deletes beliefs of subjects that were ended, by corrections or by the erasure itself; whether there were none."""
+    if not (count := ended.count()):
+        return True
+    load.info(f"{load.table.name}: deleted {several(count, 'row')} that were believed earlier")
+    _delete(load, ended)
+    return False
+
+
+def _delete(load: LoadContext, rows: DataFrame) -> None:
+    table = load.table
+    assert table.subject is not None
+    columns, note = [table.subject.by, *table.changes.keys], f"deleted erased rows, run {load.run_id}"
+    delete_rows(load.spark, load.lake.sql_name(load.uri), rows, columns, note=note)
 
 
 def _land_markers(load: LoadContext, window: Window, before: WindowRecord, keys: DataFrame) -> bool:

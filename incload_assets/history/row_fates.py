@@ -224,7 +224,10 @@ def _versions(table: Table, write: History, changes: Sequence[Logged]) -> Outcom
             if last.lacks:
                 gone = f"its changes wait for a value of {', '.join(last.lacks)}"
             continue
-        rows.append(last.row | {write.valid_from: start, write.valid_to: end, write.is_current: end is None})
+        own: Row = {write.valid_from: start, write.valid_to: end, write.is_current: end is None}
+        if write.known:
+            own |= {write.known_from: UNKNOWN, write.known_to: None, write.is_known: True}
+        rows.append(last.row | own)
         superseded = Fate(
             "superseded", "no tracked column differs, so that it is in the version of a newer change", last.newest
         )

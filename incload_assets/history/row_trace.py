@@ -122,7 +122,7 @@ def trace_row(table: Table, lake: Lake, key: Mapping[str, Any], *, values: bool 
         return _nothing(table, key, "there is no log: nothing was ever loaded into the table")
     look = _Look(table, opened, key)
     together = {name: value for name, value in key.items() if name in (table.write.together() or key)}
-    present = [] if delta is None else _rows(delta, table.schema.names, _only(together))
+    present, ended = _held(table, [] if delta is None else _rows(delta, table.schema.names, _only(together)))
     changes = look.changes(together)
     outcome = _outcome(table, changes, present, look.extracts())
     removed = look.removed(lake, together, changes)
@@ -142,8 +142,8 @@ def trace_row(table: Table, lake: Lake, key: Mapping[str, Any], *, values: bool 
         rows=len(here),
         now=now,
         agrees=agrees,
-        present=[_masked(row, masked) for row in here] if values else [],
-        notes=[*look.notes(changes)],
+        present=[_masked(row, masked) for row in (*here, *ended) if _has(row, key)] if values else [],
+        notes=[*look.notes(changes), *_ended(ended)],
     )
 
 
@@ -262,6 +262,20 @@ class _Look:
         for row in _rows(self.log, self.table.identity, {"_kind": [DELETE], **_only(sequence)}):
             masked = _masked(row, self.table.contract.personal)
             yield f"the row's former key is {' '.join(f'{name}={value}' for name, value in masked.items())}"
+
+
+def _held(table: Table, rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """The rows that the table's changes explain, and those that were believed earlier."""
+    held = table.write.open_rows
+    return (
+        [row for row in rows if held is None or row[held]],
+        [row for row in rows if held is not None and not row[held]],
+    )
+
+
+def _ended(rows: Sequence[Row]) -> Iterable[str]:
+    if rows:
+        yield f"the table keeps {several(len(rows), 'row')} that were believed earlier, see incload as-of"
 
 
 def _identity(change: Logged) -> tuple[Any, ...]:

@@ -6,7 +6,7 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.window_records import ingested_windows, window_records_of
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.window import Window, known_windows
-from incload_assets.platform.errors import SchemaMismatch
+from incload_assets.platform.errors import SchemaMismatch, StoredFileLost
 from incload_assets.platform.lake import data_files, rows_of
 
 
@@ -47,6 +47,22 @@ def refuse_foreign(load: LoadContext) -> None:
         f"{name}: {load.uri} is a Delta table with {rows_of(files) or 'some'} rows that no load has made",
         rule="all rows of a table are in its change log; a load would lose rows that are not",
         remedy=f"adopt them: incload adopt {name}; or give the table another name, or move the Delta table away",
+    )
+
+
+def refuse_lost_beliefs(load: LoadContext) -> None:
+    """Refuses to make a lost table again that kept what was believed earlier: the log has only what is believed now."""
+    name = load.table.name
+    if load.table.write.open_rows is None or load.lake.delta(load.uri) is not None:
+        return
+    log = load.lake.delta(load.log.uri)
+    if log is None or not ingested_windows(log):
+        return
+    raise StoredFileLost(
+        f"{name}: {load.uri} is gone, and with it what was believed earlier",
+        rule="beliefs that were ended are nowhere but in the table; its log makes only the versions that hold now",
+        remedy="put the table's folder back from a backup or from the versions of the store; or go on without what was "
+        f"believed: incload rebuild {name} --forget-beliefs",
     )
 
 

@@ -15,7 +15,7 @@ from incload_assets.contract.adaptation import Stored
 from incload_assets.declaration.contract_of import WINDOWS, adaptation_of, stored_as
 from incload_assets.delta.tables import Adapted, Rewrite, as_wider, ensure_table, schema_of
 from incload_assets.load.closing import refuse_unfinished
-from incload_assets.load.placement import refuse_foreign
+from incload_assets.load.placement import refuse_foreign, refuse_lost_beliefs
 from incload_assets.platform.errors import ConcurrentLoad, IncrementalLoadError
 from incload_assets.progress.audit import AuditEntry, record
 
@@ -25,8 +25,10 @@ def ensure_tables(load: LoadContext) -> None:
 
     Raises:
         SchemaMismatch: They cannot be adapted, another writer made the table, or former partitions cannot be closed.
+        StoredFileLost: The table is gone, and the log cannot make all of it again.
     """
     refuse_foreign(load)
+    refuse_lost_beliefs(load)
     of_table, of_log = adapt_tables(load)
     if of_table.all or of_log.all:
         _audit(load, of_table, of_log)

@@ -341,6 +341,7 @@ class Lake:
         note: str = "",
         schema: Schema | None = None,
         alone: bool = False,
+        also: Mapping[str, int] | None = None,
     ) -> bool:
         """Commits data files that are written already, without Spark, as commit ``number`` of the fence ``app_id``.
 
@@ -350,10 +351,11 @@ class Lake:
             replaced: Values by partition column, whose files are removed; without a column all files. None: none.
             schema: The columns from then on, if all files are removed; by default the present ones.
             alone: Whether the commit fails if there was any other commit since ``table`` was read.
+            also: Numbers of other identifiers that the commit sets.
 
         Returns:
             False if this or a greater number was committed before, or if since ``table`` was read another writer has
-            committed under this identifier, changed the removed files, or changed the table's columns.
+            committed under these identifiers, changed the removed files, or changed the table's columns.
         """
         uri = table.table_uri
         if (table.transaction_version(app_id) or 0) >= number:
@@ -361,7 +363,7 @@ class Lake:
         fence = CommitProperties(
             {"userMetadata": note},
             max_commit_retries=0 if alone else None,
-            app_transactions=[Transaction(app_id, number)],
+            app_transactions=[Transaction(*each) for each in {app_id: number, **(also or {})}.items()],
         )
         columns = table.schema() if schema is None else schema
         where = [(column, "in", [*values]) for column, values in (replaced or {}).items()]

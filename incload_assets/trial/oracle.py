@@ -1,6 +1,6 @@
 """The oracle: what a table has to hold, in plain Python. Test cases and the tests of the write strategies use it."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 Row = Mapping[str, Any]
@@ -93,6 +93,24 @@ def versions(
         if version is not None:
             found.append((*version, None, True))
     return found
+
+
+def beliefs(moments: Iterable[tuple[Any, Collection[Key]]]) -> set[tuple[Any, ...]]:
+    """Each row that was known with the instant that it became known, and the one that ended it (None: none yet).
+
+    Args:
+        moments: Instants with the rows that were known from then on, in any order; of equal instants the last counts.
+
+    Example:
+        >>> sorted(beliefs([(1, {("a",)}), (2, {("a",), ("b",)}), (3, {("b",)})]), key=str)
+        [('a', 1, 3), ('b', 2, None)]
+    """
+    found: set[tuple[Any, ...]] = set()
+    held: dict[Key, Any] = {}
+    for instant, rows in sorted(dict(moments).items()):
+        found |= {(*row, since, instant) for row, since in held.items() if row not in rows}
+        held = {row: held.get(row, instant) for row in rows}
+    return found | {(*row, since, None) for row, since in held.items()}
 
 
 def grouped(rows: Iterable[Row], keys: Sequence[str]) -> dict[Key, list[Row]]:

@@ -74,7 +74,9 @@ def as_tested(table: Table, content: Mapping[str, Sequence[Record]]) -> Table:
 def _table(context: LoadContext) -> DataFrame | None:
     if context.lake.version(context.uri) is None:
         return None
-    return context.spark.read.format("delta").load(context.lake.spark_uri(context.uri))
+    rows = context.spark.read.format("delta").load(context.lake.spark_uri(context.uri))
+    held = context.table.write.open_rows
+    return rows if held is None else rows.filter(col(held))
 
 
 def _as_strings(table: Table) -> list[T.StructField]:

@@ -182,8 +182,9 @@ def _versions(table: Table, held: Held) -> list[Typed]:
     assert isinstance(write, History)
     tracked = write.tracked(table.columns, changes)
     found = oracle.versions(_every(held), changes.keys, changes.sequence_by, tracked, _deletes, _undecided)
+    own = {write.known_from: None, write.known_to: None, write.is_known: True} if write.known else {}
     return [
-        {**row, write.valid_from: start, write.valid_to: end, write.is_current: is_open}
+        {**row, write.valid_from: start, write.valid_to: end, write.is_current: is_open, **own}
         for row, start, end, is_open in found
     ]
 

@@ -51,6 +51,8 @@ def compare(load: LoadContext, version: int, shadow: str) -> Comparison:
     table = load.table
     there = load.spark.read.format("delta").option("versionAsOf", version).load(load.lake.spark_uri(load.uri))
     here = load.spark.read.format("delta").load(load.lake.spark_uri(shadow))
+    if (held := table.write.open_rows) is not None:  # only the table has what was believed before the shadow was made
+        there, here = (rows.filter(col(held)).drop(*table.write.instants) for rows in (there, here))
     common = [name for name in here.columns if name in there.columns and not name.startswith("_")]
     columns = (
         [name for name in there.columns if name not in here.columns and not name.startswith("_")],

@@ -14,6 +14,7 @@ from incload_assets.declaration.field_types import as_columns
 from incload_assets.declaration.source import Source
 from incload_assets.platform.errors import DeclarationError
 from incload_assets.platform.sql import quoted
+from incload_assets.writes.beliefs import Beliefs
 from incload_assets.writes.merge_into import merge
 from incload_assets.writes.plan import Merged, MergePlan
 from incload_assets.writes.strategy import Strategy
@@ -58,6 +59,13 @@ class History(Strategy):
         track: Columns whose change makes a version; None: all but keys and sequence columns.
         partial: Whether a change sets only the columns that its record has; see
             :class:`~incload_assets.assets.Merge`.
+        known: Whether the table also keeps what was believed earlier (a bitemporal table). A row is then a *belief*, in
+            force in ``[known_from, known_to)``: instants of the landings that brought and corrected it. A load closes
+            the beliefs that no longer hold and opens new ones; it rewrites none. Closed beliefs are in files of their
+            own, which loads do not read. They are nowhere but in the table, so a lost table is not made again.
+        known_from: Name of the column with the instant (timestamp) from which on a belief was held.
+        known_to: Name of the column with the instant that ended it, exclusive; NULL while it is held.
+        is_known: Name of the boolean column that is true while it is held. ``is_current`` is false for all others.
 
     Example:
         >>> History(track=["city"]).track
@@ -68,7 +76,11 @@ class History(Strategy):
     valid_to: str = "valid_to"
     is_current: str = "is_current"
     track: Sequence[str] | None = None
-    partial: bool = field(default=False, repr=False)  # in versions of code by later_arguments
+    partial: bool = field(default=False, repr=False)  # as the following: in versions of code by later_arguments
+    known: bool = field(default=False, repr=False)
+    known_from: str = field(default="known_from", repr=False)
+    known_to: str = field(default="known_to", repr=False)
+    is_known: str = field(default="is_known", repr=False)
 
     whole: ClassVar[bool] = True
     bucketed: ClassVar[bool] = True
@@ -80,7 +92,23 @@ class History(Strategy):
     def kept_as(self, changes: Changes) -> dict[str, str]:
         """The properties of every strategy, and the names of the version columns."""
         versions = ", ".join((self.valid_from, self.valid_to, self.is_current))
-        return super().kept_as(changes) | {"versions": versions}
+        kept = super().kept_as(changes) | {"versions": versions}
+        return kept if self.beliefs is None else kept | {"beliefs": ", ".join(self.beliefs.names)}
+
+    @property
+    def beliefs(self) -> Beliefs | None:
+        """The columns that make a version a belief; None if only the present versions are kept."""
+        return Beliefs(self.known_from, self.known_to, self.is_known) if self.known else None
+
+    @property
+    def open_rows(self) -> str | None:
+        """The column that marks beliefs that are still held; None without beliefs."""
+        return self.is_known if self.known else None
+
+    @property
+    def instants(self) -> tuple[str, ...]:
+        """The columns with the instants of landings."""
+        return (self.known_from, self.known_to) if self.known else ()
 
     def validate(self, table_name: str, contract: Contract, changes: Changes, source: Source) -> None:
         """Checks column names and tracked columns, and that there is no partition column."""
@@ -116,7 +144,8 @@ class History(Strategy):
 
     def _check_names(self, table_name: str, contract: Contract) -> None:
         taken = {name.lower(): f"{contract.model_name} has {name!r}" for name in contract.names}
-        for argument in ("valid_from", "valid_to", "is_current"):
+        own = ("valid_from", "valid_to", "is_current", *(("known_from", "known_to", "is_known") if self.known else ()))
+        for argument in own:
             name = getattr(self, argument)
             if not name.isidentifier() or name.startswith("_"):
                 raise DeclarationError(
@@ -134,8 +163,9 @@ class History(Strategy):
 
     @property
     def later_arguments(self) -> tuple[object, ...]:
-        """``partial``, which older declarations lack."""
-        return ("partial",) if self.partial else ()
+        """``partial`` and ``known``, which older declarations lack."""
+        known = ("known", self.known_from, self.known_to, self.is_known) if self.known else ()
+        return (*(("partial",) if self.partial else ()), *known)
 
     @property
     def sets_named_columns(self) -> bool:
@@ -171,6 +201,16 @@ class History(Strategy):
             "A late change is put between the versions that it belongs to, and their bounds are adjusted. No "
             "version is "
             "deleted.",
+            *self._explained_beliefs(),
+        ]
+
+    def _explained_beliefs(self) -> list[str]:
+        if not self.known:
+            return []
+        return [
+            f"What was believed earlier stays: a row was believed from {self.known_from} until {self.known_to} "
+            f"(exclusive), instants of landings; {self.is_known} marks the rows that are still believed. A correction "
+            "ends a belief and does not rewrite it. An erasure removes a person from all beliefs."
         ]
 
     def tracked(self, columns: Sequence[str], changes: Changes) -> tuple[str, ...]:
@@ -181,8 +221,8 @@ class History(Strategy):
 
     @property
     def stored_by(self) -> tuple[str, ...]:
-        """The table's physical partition columns: ``is_current``, and the bucket if there are buckets."""
-        return (self.is_current, *self._stored_in_buckets)
+        """The table's physical partition columns: what is still known, what is current, and buckets if there are."""
+        return (*([self.is_known] if self.known else []), self.is_current, *self._stored_in_buckets)
 
     def schema(self, contract: Contract, changes: Changes) -> T.StructType:
         """The contract's columns, then the columns of the version's period."""
@@ -196,6 +236,13 @@ class History(Strategy):
                 self.is_current, T.BooleanType(), True, {"comment": "Whether the version is still in effect"}
             ),
         ]
+        if self.known:
+            began, ended, held = "When it became known", "When it was corrected; NULL: never", "Whether it is believed"
+            own += [
+                T.StructField(self.known_from, T.TimestampType(), True, {"comment": began}),
+                T.StructField(self.known_to, T.TimestampType(), True, {"comment": ended}),
+                T.StructField(self.is_known, T.BooleanType(), True, {"comment": held}),
+            ]
         return T.StructType([*contract.schema.fields, *own])
 
     def unique_rows(self, changes: Changes) -> tuple[tuple[str, ...], str | None]:
@@ -205,7 +252,7 @@ class History(Strategy):
     def plan(self, load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
         """The merge plan for the versions of the windows' keys; see :mod:`incload_assets.writes.versions`."""
         tracked = self.tracked(load.table.columns, load.table.changes)
-        names = VersionColumns(self.valid_from, self.valid_to, self.is_current, tracked)
+        names = VersionColumns(self.valid_from, self.valid_to, self.is_current, tracked, self.beliefs)
         return version_plan(load, at, names, full=full)
 
     def apply(self, load: LoadContext, at: ReadView, plan: MergePlan) -> Merged | None:

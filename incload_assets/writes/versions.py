@@ -29,6 +29,7 @@ from incload_assets.change_log.read_view import BROADCAST_ROWS, ReadView, oldest
 from incload_assets.declaration.table import Table
 from incload_assets.delta.session import CachedFrame
 from incload_assets.platform.sql import col, content_hash_sql, quoted
+from incload_assets.writes.beliefs import Beliefs
 from incload_assets.writes.moments import moments_of
 from incload_assets.writes.plan import PENDING, UNKNOWN, MergePlan, entry
 
@@ -44,6 +45,12 @@ class VersionColumns:
     valid_to: str
     is_current: str
     tracked: tuple[str, ...]
+    beliefs: Beliefs | None = None
+
+    def shown(self, table: Table) -> list[str]:
+        """The columns of a version, without the period of a belief."""
+        own = () if self.beliefs is None else self.beliefs.names
+        return [name for name in table.schema.names if name not in own]
 
 
 def version_plan(load: LoadContext, at: ReadView, names: VersionColumns, *, full: bool) -> MergePlan:
@@ -57,6 +64,10 @@ def version_plan(load: LoadContext, at: ReadView, names: VersionColumns, *, full
     here = changes.filter(F.col("_window").isin(*at.records) & F.col("_kind").isin(UPSERT, DELETE, REPLACED))
     concerned = here.groupBy(*map(col, keys)).agg(F.min("_window").alias("_lead"))
     history, present = changes.filter(F.col("_kind").isin(UPSERT, DELETE)), load.rows(at, near=True)
+    match, beliefs = "true", names.beliefs
+    if beliefs is not None:
+        match = beliefs.open_sql
+        present = present.alias("t").filter(match)
     firsts = None if full or at.replaced or table.by_column else at.first_sequences
     since = oldest_sql(table, firsts) if firsts else None
     not_before = "true"
@@ -73,13 +84,18 @@ def version_plan(load: LoadContext, at: ReadView, names: VersionColumns, *, full
         began = col(names.valid_from)
         before = present.filter(began.isNull() | (began < F.expr(since)))
         moments = moments.unionByName(_in_effect(before, table, names), allowMissingColumns=True)
-    actions = _compared(_versions(_stretches(moments, table, names), table, names), present, table, names)
+    compared = _compared(_versions(_stretches(moments, table, names), table, names), present, table, names)
+    actions, identity = compared, (*keys, names.valid_from)
+    if beliefs is not None:
+        assert at.known_at is not None
+        actions = beliefs.actions(compared, table, names.is_current, at.known_at)
+        identity = (*identity, beliefs.known_from)
     return MergePlan(
         actions,
-        identity=(*keys, names.valid_from),
+        identity=identity,
         valid=f"{content_hash_sql(table.schema.names, 't')} <=> s._seen",
-        ledger=_ledger(actions, here, table),
-        match=not_before,
+        ledger=_ledger(compared, here, table),
+        match=not_before if beliefs is None else f"{match} AND {not_before}",
         release=held.release,
     )
 
@@ -141,13 +157,15 @@ def _compared(wanted: DataFrame, present: DataFrame, table: Table, names: Versio
         "_lead",
         F.expr(content_hash_sql(table.schema.names, "t")).alias("_seen"),
         F.expr(content_hash_sql(table.columns, "t")).alias("_seen_content"),
+        F.expr(content_hash_sql(names.shown(table), "t")).alias("_seen_version"),
+        *([F.struct("t.*").alias("_before")] if names.beliefs is not None else []),
     )
     same_version = F.col("w._row").isNotNull() & F.col("w._from").eqNullSafe(F.col("t._from"))
     for name in table.identity:
         same_version &= col(name, "w") == col(name, "t")
     absent, unwanted = F.col("_seen").isNull(), F.col("_row").isNull()
     of_key = Over.partitionBy(*map(col, table.identity))
-    differs = F.expr(content_hash_sql(table.schema.names, "_row")) != F.col("_seen")
+    differs = F.expr(content_hash_sql(names.shown(table), "_row")) != F.col("_seen_version")
     return (
         wanted.alias("w")
         .join(seen.alias("t"), same_version, "full")
@@ -162,6 +180,7 @@ def _compared(wanted: DataFrame, present: DataFrame, table: Table, names: Versio
             .otherwise("same")
             .alias("_action"),
             *map(F.col, ("_row", "_seen", "_seen_content", "_newest", "_counts", "_shows_later")),
+            *(["_before"] if names.beliefs is not None else []),
         )
         .withColumn("_action", F.when(F.max("_shows_later").over(of_key), UNKNOWN).otherwise(F.col("_action")))
     )

@@ -18,6 +18,7 @@ from incload_assets.protection.protect import token
 from incload_assets.restore.adopt import adopt
 from incload_assets.sources.files.files import Files
 from incload_assets.writes.fold import Fold
+from incload_assets.writes.history import History
 from incload_assets.writes.merge import Merge
 from incload_assets.writes.overwrite import Overwrite
 from tests.erasure.test_erase import (
@@ -130,6 +131,27 @@ def test_a_fold_sums_up_what_is_left(tmp_path: Path, declared: Declare) -> None:
     assert erase(table).is_proven
     assert ("c", 30) in table.rows("id", "amount")
     stays_erased(table, oracle, tmp_path, content, right, late=each([*LATE], counted))
+
+
+def test_a_person_is_gone_from_all_that_a_history_believed(tmp_path: Path, declared: Declare) -> None:
+    content, right = both(CONTENT, as_it_is)
+    table, oracle = prepared(declared, tmp_path, content, right, write=History(known=True))
+    told = ("id", "person", "value", "valid_from", "valid_to", "is_current", "is_known", "known_from")
+
+    def rows(of: Loaded, *, held: bool) -> set[Any]:
+        return {row[:6] for row in of.rows(*told) if row[6] == held}
+
+    before = {row for row in rows(table, held=False) if row[1] == BERT}
+    assert before and any(row[1] == ANNA for row in rows(table, held=False))
+    assert erase(table).is_proven
+    assert remains(table.lake.root) == []
+    assert rows(table, held=True) == rows(oracle, held=True)
+    assert before <= rows(table, held=False)
+    assert all(row[1] == BERT for row in rows(table, held=False))
+    write(tmp_path / "all", {1: [*content[1], *LATE]})
+    write(tmp_path / "oracle", {1: [*right[1], LATE[1]]})
+    assert rows(loaded(table, 1), held=True) == rows(loaded(oracle, 1), held=True)
+    assert remains(table.lake.root) == []
 
 
 def test_a_person_with_a_number_is_gone_from_a_table_that_another_column_partitions(

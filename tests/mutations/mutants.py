@@ -1,6 +1,7 @@
 """For each law the lines that keep it, how to break them, and the tests that must then fail."""
 
 from tests.mutations.mutant import BINS, CHECKPOINT, CONVERGENCE, EXPLAIN, IDLE, INSTANTS, PARTITION, PROTECTION, Mutant
+from tests.mutations.mutants_of_beliefs import MUTANTS_OF_BELIEFS
 from tests.mutations.mutants_of_care import MUTANTS_OF_CARE
 from tests.mutations.mutants_of_contracts import MUTANTS_OF_CONTRACTS
 from tests.mutations.mutants_of_encryption import MUTANTS_OF_ENCRYPTION
@@ -193,7 +194,7 @@ MUTANTS = [
            'if (values := seen.get).get("rows") == staged.rows(window.key):', "if values := seen.get:",
            (f"{STAGED}facts_that_a_repeated_task_has_counted_twice_are_counted_again",)),
     Mutant("an ingestion looks whether it was its own", CONVERGENCE, "change_log.commit:commit",
-           "return log.records(only=list(records)) == dict(records)", "return True",
+           "return now == dict(records)", "return True",
            (f"{LAWS}a_landing_that_was_held_back_is_refused_after_its_repetition",)),
     Mutant("bare fence of the ingestion", CONVERGENCE, "load.load:_ingest",
            "                bare_fence(load, app_id)", "                pass",
@@ -831,6 +832,7 @@ MUTANTS = [
            ("tests/history/test_collect.py::"
             "test_a_collector_that_was_given_another_identity_of_the_instance_appends_nothing_again",)),
     *MUTANTS_OF_SOURCES,
+    *MUTANTS_OF_BELIEFS,
     *MUTANTS_OF_CARE,
     *MUTANTS_OF_CONTRACTS,
     *MUTANTS_OF_LIFETIMES,

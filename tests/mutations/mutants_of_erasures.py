@@ -72,7 +72,7 @@ MUTANTS_OF_ERASURES = [
            "_sweep(load, deny)", "pass",
            (f"{ERASE}rows_that_are_no_longer_in_the_log_are_erased_from_the_table",)),
     Mutant("erasure: rows without keys that no log explains", PROTECTION, "erasure.erase_rows:_swept",
-           "delete_rows(load.spark, load.lake.sql_name(load.uri), left, columns, note=note)", "pass",
+           "        _delete(load, left)", "        pass",
            (f"{KINDS}a_person_is_gone_from_adopted_partitions_that_no_window_was_loaded_of",)),
     Mutant("erasure: an undo of the first load", PROTECTION, "erasure.erase_rows:_land",
            "erasing=True,", "erasing=True, former=before.landing,",

@@ -19,6 +19,8 @@ from incload_assets.declaration.partition_keys import shown
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.load.faults import Faults, expect_readable
+from incload_assets.load.tables import adapt_tables
+from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.settings import Settings
 from incload_assets.platform.wording import several, size
@@ -34,6 +36,13 @@ def rebuild(
     ctx: typer.Context,
     table: TableNames = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what could be proven.")] = False,
+    forget_beliefs: Annotated[
+        bool,
+        typer.Option(
+            "--forget-beliefs",
+            help="Make lost tables with `History(known=True)` again, without what was believed earlier.",
+        ),
+    ] = False,
 ) -> None:
     """Turn partitions green again after Dagster's storage was lost, without their sources.
 
@@ -41,15 +50,23 @@ def rebuild(
     others stay as they are, with the reason; a load repairs them. It can be repeated at any time. The exit code is 1 if
     a partition could not be proven, or a table or its log cannot be read; the other tables are proven all the same.
 
-    - **Writes:** nothing to tables and logs; an entry in the audit; checkpoints to Dagster's instance.
+    A lost table that kept what was believed earlier is not made again by loads, as its log has only what is believed
+    now. With `--forget-beliefs` it is made again, empty, and loads fill it with that.
+
+    - **Writes:** nothing to tables and logs, except empty tables with `--forget-beliefs`; an entry in the audit;
+      checkpoints to Dagster's instance.
     - **Spark:** started if it is not up.
     - **Dagster's instance:** needed; it may be empty.
 
     Example: `incload rebuild --dry-run`
     """
     refused = False
+    if forget_beliefs and (not table or dry_run):
+        raise typer.BadParameter("--forget-beliefs takes the names of tables, and no --dry-run")
     with open_project(verbose=ctx.obj) as project:
         faults, wanted = Faults(project.lake), project.named(table)
+        for one in wanted if forget_beliefs else ():
+            _made_empty(project, one)
         with screen.apart(verbose=project.verbose) as console, screen.progress_bar(console) as progress:
             for one in wanted:
                 found = None
@@ -61,6 +78,20 @@ def rebuild(
     screen.complain_of(faults.found.values())
     if refused:
         raise typer.Exit(1)
+
+
+def _made_empty(project: Project, table: Table) -> None:
+    """Makes a lost table that kept what was believed earlier, empty, and records that in the audit."""
+    lake = project.lake
+    if table.write.open_rows is None or lake.delta(uri := lake.table_uri(table.key.path)) is not None:
+        raise IncrementalLoadError(
+            f"{table.name}: no beliefs are lost",
+            rule="--forget-beliefs is for a table with write=History(known=True) that is gone",
+            remedy="leave it out",
+        )
+    record(lake, AuditEntry(action="rebuild", table=table.name, details={"forgot": "beliefs", "lost": uri}))
+    with screen.apart(verbose=project.verbose), project.load(table) as load:
+        adapt_tables(load)
 
 
 def _rebuilt(project: Project, table: Table, progress: Progress, *, dry_run: bool) -> rebuilding.Rebuilt | None:
