@@ -51,6 +51,8 @@ def _metadata(table: Table, lake: Lake, report: LoadReport, sample: dg.TableMeta
         "quarantined": evidence.quarantined,
         **({"skipped": evidence.skipped} if evidence.skipped else {}),
         **({"erased": evidence.erased} if evidence.erased else {}),
+        **({"largest_key": record.largest_key} if record.largest_key else {}),
+        **({"largest_place": record.largest_place} if record.largest_place else {}),
         "keys_withdrawn": record.replaced,
         "bytes": report.size,
         "delta_version": report.table_version,

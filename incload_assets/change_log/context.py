@@ -8,6 +8,7 @@ from time import monotonic, time
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from incload_assets.change_log.change import CONTROL, DELETE, EMPTIES, MOVED, REJECTED
@@ -16,12 +17,14 @@ from incload_assets.change_log.read_view import ReadView, first_sequences
 from incload_assets.change_log.scratch import ScratchLake
 from incload_assets.change_log.scratch_log import ScratchLog
 from incload_assets.change_log.window_records import WindowRecord
+from incload_assets.contract.adaptation import BUCKETS, BUCKETS_PROPERTY, NO_BUCKETS, THEN, agrees
 from incload_assets.declaration.layout import laid_out_by, touched_sql
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.delta.data_files import parquet_files
 from incload_assets.delta.session import CachedFrame
 from incload_assets.delta.statistics import is_newer, without_older
+from incload_assets.platform.errors import SchemaMismatch
 from incload_assets.platform.lake import Lake, bytes_in, bytes_of, data_files, files_in, rows_of
 from incload_assets.platform.wording import length, several
 
@@ -165,6 +168,7 @@ class LoadContext:
         table = self.lake.delta(self.uri)
         log = self.log.open()
         assert table is not None
+        self._expect_buckets(log)
         if self.table.write.whole:
             app_id = f"{self.table.name}/*"
         keys = [window.key for window in windows]
@@ -199,6 +203,8 @@ class LoadContext:
             newer=False,
             near_rows=0,
             feeds=table.metadata().configuration.get("delta.enableChangeDataFeed", "").lower() == "true",
+            buckets=self.table.write.buckets,
+            buckets_of={key: self.log.buckets_of(log, records[key].buckets) for key in keys},
             near_files=None,
             window_files=parquet_files(log, self.lake.spark_uri(self.log.uri), pa.concat_tables([here, others])),
             sizes=sizes,
@@ -216,6 +222,17 @@ class LoadContext:
         if self.scratch is None:
             return at
         return self.scratch.seen(at, self.scratch.lacking(self.log.uri, self.log.schema))
+
+    def _expect_buckets(self, log: DeltaTable) -> None:
+        """Refuses to plan by another number of buckets than a rebucketing that has begun gives the table."""
+        stored, declared = log.metadata().configuration.get(BUCKETS_PROPERTY), self.table.write.buckets
+        if stored is not None and not agrees(BUCKETS_PROPERTY, stored, str(declared or NO_BUCKETS)):
+            raise SchemaMismatch(
+                f"{self.table.name}: {self.uri} has {stored.rpartition(THEN)[2]} buckets, or is about to get them; "
+                f"declared is {declared}",
+                rule=BUCKETS.rule,
+                remedy=BUCKETS.remedy.format(table=self.table.name),
+            )
 
     def _not_older(self, deletes: pa.Table, records: Collection[WindowRecord]) -> pa.Table:
         """Files of deletes, without those whose deletes are all older than the changes of some windows."""

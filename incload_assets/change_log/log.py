@@ -20,6 +20,7 @@ from incload_assets.change_log.window_records import (
     ingested_windows,
     window_records_of,
 )
+from incload_assets.contract.adaptation import BUCKETS_PROPERTY, NO_BUCKETS, THEN
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
 from incload_assets.delta.data_files import parquet_files
@@ -47,6 +48,12 @@ _COMMITS_KEPT = {
 To read a version Delta lists all commits that it keeps, some ten times per load: 5,000 of them, from a month with a
 load every eight minutes, made a small load a quarter longer, on a local disk.
 """
+
+
+def numbers_of_buckets(log: DeltaTable) -> list[int | None]:
+    """The numbers of buckets that the table of a log has had, oldest first; None where it was not divided."""
+    known = log.metadata().configuration.get(BUCKETS_PROPERTY, NO_BUCKETS)
+    return [None if number == NO_BUCKETS else int(number) for number in known.split(THEN)]
 
 
 class ChangeLog:
@@ -97,6 +104,10 @@ class ChangeLog:
         """
         ranges = {"delta.dataSkippingStatsColumns": ", ".join(map(quoted, self.ranged))}
         return _COMMITS_KEPT | (ranges if self.ranged else {"delta.dataSkippingNumIndexedCols": "0"})
+
+    def buckets_of(self, log: DeltaTable, recorded: int | None) -> int | None:
+        """The number of buckets that a window record is of; None: the table was not divided then."""
+        return numbers_of_buckets(log)[0] if recorded is None else recorded or None
 
     def version(self) -> int | None:
         """The log's present Delta version; None if there is no log yet."""

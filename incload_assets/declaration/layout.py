@@ -5,6 +5,7 @@ that round trip, and some cannot be the name of a folder. A row with such a valu
 """
 
 from collections.abc import Collection
+from math import ceil, gcd, log2
 
 import pyspark.sql.types as T
 from pyspark.sql import Column
@@ -65,6 +66,17 @@ def _is_too_long(name: str, value: Column) -> Column:
     return (size > room // 3) & (3 * size - 2 * plain > room)  # the cheap first test settles most values
 
 
+BUCKET_BYTES, MOST_BUCKETS = 128 * 2**20, 256
+"""The size of a bucket that is aimed at, and the most buckets that are advised."""
+
+
+def buckets_for(size: int) -> int | None:
+    """The number of buckets for so many bytes, a power of two; None if the table is better not divided."""
+    if size <= 2 * BUCKET_BYTES:
+        return None
+    return int(min(2 ** ceil(log2(size / BUCKET_BYTES)), MOST_BUCKETS))
+
+
 _SAME_IN_DELTA = (T.DateType, T.StringType, T.IntegralType)
 
 
@@ -75,6 +87,20 @@ def bucket_sql(table: Table, alias: str = "") -> str | None:
     keys = [f"{alias}.{quoted(c)}" if alias else quoted(c) for c in table.changes.keys]
     bucket = f"CAST(pmod(xxhash64({', '.join(keys)}), {table.write.buckets}) AS INT)"
     return f"IF({' AND '.join(f'{key} IS NOT NULL' for key in keys)}, {bucket}, NULL)"
+
+
+def in_buckets(places: Collection[str], of: int | None, now: int | None) -> list[str] | None:
+    """The buckets, of ``now``, that rows of some buckets, of ``of``, can be in (None: not divided); None: any.
+
+    The numbers are remainders of the same hash, so that their remainders by a common divisor are equal.
+    """
+    if of == now:
+        return [*places]
+    common = gcd(of or 1, now or 1)
+    if common == 1 or now is None:
+        return None
+    rests = {int(place) % common for place in places}
+    return [str(number) for number in range(now) if number % common in rests]
 
 
 def place_sql(table: Table) -> str | None:

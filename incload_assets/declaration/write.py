@@ -9,6 +9,7 @@ import pyspark.sql.types as T
 from pydantic import Field
 from pyspark.sql import Column
 
+from incload_assets.contract.adaptation import BUCKET as BUCKET
 from incload_assets.contract.contract import Contract
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.source import Source
@@ -16,8 +17,6 @@ from incload_assets.declaration.window import Window
 
 _BUCKETS = "a whole number from 2 to 1000, such that a bucket has some tens of megabytes"
 Buckets = Annotated[int, Field(ge=2, le=1000, description=_BUCKETS)]
-BUCKET = "_bucket"
-"""Partition column of a table that is divided into hash buckets."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -110,7 +110,7 @@ def test_a_column_less_stops_a_load_only_where_the_whole_content_identifies_a_ro
         ("incload.keys", kinds.KEYS),
         ("incload.write", kinds.WRITE),
         ("incload.buckets", kinds.BUCKETS),
-        ("incload.bucket_keys", kinds.BUCKETS),
+        ("incload.bucket_keys", kinds.BUCKET_KEYS),
         ("incload.versions", kinds.VERSIONS),
         ("incload.windows", kinds.WINDOWS),
         ("delta.checkpointInterval", kinds.SETTING),
