@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from incload_assets.change_log.change import CONTROL, DELETE, EMPTIES, MOVED, REJECTED
-from incload_assets.change_log.log import ChangeLog
+from incload_assets.change_log.log import ChangeLog, as_decided
 from incload_assets.change_log.read_view import ReadView, first_sequences
 from incload_assets.change_log.scratch import ScratchLake
 from incload_assets.change_log.scratch_log import ScratchLog
@@ -21,6 +21,7 @@ from incload_assets.contract.adaptation import BUCKETS, BUCKETS_PROPERTY, NO_BUC
 from incload_assets.declaration.layout import laid_out_by, touched_sql
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
+from incload_assets.declaration.write import AUTO
 from incload_assets.delta.data_files import parquet_files
 from incload_assets.delta.session import CachedFrame
 from incload_assets.delta.statistics import is_newer, without_older
@@ -102,8 +103,15 @@ class LoadContext:
     phases: Phases = field(default_factory=Phases)
 
     def __post_init__(self) -> None:
-        """Refuses a lake of another environment, whatever is to be done with the table."""
+        """Refuses a lake of another environment; a table whose first load has chosen its buckets has this number."""
         self.lake.expect_own(self.table.name)
+        self.decide()
+
+    def decide(self, number: int | None = None, *, new: bool = False) -> None:
+        """Takes the number of buckets of the table as it is, or if it is ``new`` the given one."""
+        table = self.table.divided_into(number) if new else as_decided(self.table, self.lake)
+        object.__setattr__(self, "table", table)
+        vars(self).pop("log", None)
 
     @cached_property
     def scratch(self) -> ScratchLake | None:
@@ -145,7 +153,8 @@ class LoadContext:
 
     def newest_rows(self) -> DataFrame:
         """The table's rows at its newest version."""
-        if self.scratch is not None and not self.scratch.exists(self.uri):
+        is_new = self.scratch is not None and not self.scratch.exists(self.uri)
+        if is_new or self.table.write.buckets == AUTO:
             return self.spark.createDataFrame([], self.table.schema)
         return self._as_declared(self.spark.read.format("delta").load(self.lake.spark_uri(self.uri)))
 
@@ -192,7 +201,7 @@ class LoadContext:
             self.table.write.whole,
             of_range,
             # a row that got a new key may be in another place than the changes it inherits
-            by_place=not moves and (self.table.write.buckets is not None or not self.table.write.whole),
+            by_place=not moves and (self.table.write.divided_into is not None or not self.table.write.whole),
             table_bytes=table_bytes,
             near_bytes=table_bytes,
             log_bytes=bytes_of(changes),
@@ -203,7 +212,7 @@ class LoadContext:
             newer=False,
             near_rows=0,
             feeds=table.metadata().configuration.get("delta.enableChangeDataFeed", "").lower() == "true",
-            buckets=self.table.write.buckets,
+            buckets=self.table.write.divided_into,
             buckets_of={key: self.log.buckets_of(log, records[key].buckets) for key in keys},
             near_files=None,
             window_files=parquet_files(log, self.lake.spark_uri(self.log.uri), pa.concat_tables([here, others])),
@@ -225,7 +234,7 @@ class LoadContext:
 
     def _expect_buckets(self, log: DeltaTable) -> None:
         """Refuses to plan by another number of buckets than a rebucketing that has begun gives the table."""
-        stored, declared = log.metadata().configuration.get(BUCKETS_PROPERTY), self.table.write.buckets
+        stored, declared = log.metadata().configuration.get(BUCKETS_PROPERTY), self.table.write.divided_into
         if stored is not None and not agrees(BUCKETS_PROPERTY, stored, str(declared or NO_BUCKETS)):
             raise SchemaMismatch(
                 f"{self.table.name}: {self.uri} has {stored.rpartition(THEN)[2]} buckets, or is about to get them; "

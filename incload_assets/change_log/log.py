@@ -23,6 +23,7 @@ from incload_assets.change_log.window_records import (
 from incload_assets.contract.adaptation import BUCKETS_PROPERTY, NO_BUCKETS, THEN
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
+from incload_assets.declaration.write import AUTO
 from incload_assets.delta.data_files import parquet_files
 from incload_assets.platform.lake import Lake, data_files, files_in
 from incload_assets.platform.sql import quoted
@@ -51,9 +52,24 @@ load every eight minutes, made a small load a quarter longer, on a local disk.
 
 
 def numbers_of_buckets(log: DeltaTable) -> list[int | None]:
-    """The numbers of buckets that the table of a log has had, oldest first; None where it was not divided."""
+    """The numbers of buckets that the table of a log, or a table, has had, oldest first; None: not divided then."""
     known = log.metadata().configuration.get(BUCKETS_PROPERTY, NO_BUCKETS)
     return [None if number == NO_BUCKETS else int(number) for number in known.split(THEN)]
+
+
+def as_decided(table: Table, lake: Lake) -> Table:
+    """The table with the number of buckets that its first load has chosen, if its declaration leaves that open.
+
+    As long as no load has created it, it stays open.
+    """
+    if table.write.buckets != AUTO:
+        return table
+    made, log = lake.delta(lake.table_uri(table.key.path)), lake.delta(lake.log_uri(table.key.path))
+    if made is not None:
+        return table.divided_into(numbers_of_buckets(made)[-1])
+    if log is not None and BUCKETS_PROPERTY in log.metadata().configuration:  # the table was lost
+        return table.divided_into(numbers_of_buckets(log)[-1])
+    return table
 
 
 class ChangeLog:

@@ -11,7 +11,7 @@ from statistics import median
 import dagster as dg
 import pyarrow as pa
 
-from incload_assets.change_log.log import ChangeLog
+from incload_assets.change_log.log import ChangeLog, as_decided
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.checks.kinds import LightCheck, not_at_all
 from incload_assets.checks.observation import Observation, records, result
@@ -29,7 +29,7 @@ DESCRIPTION = "No key of a load, and no partition or bucket of the table, has fa
 
 @dataclass(frozen=True)
 class Limits:
-    """What counts as far more. A table, or load, with fewer rows than the first two is never reported.
+    """The numbers from which something counts as far more; what has fewer rows than the first two never does.
 
     Args:
         key_rows, place_rows: Rows of a key in one load, and of a partition or bucket, from which they are compared.
@@ -64,7 +64,7 @@ class _Place:
 
 def skew(look: Observation, limits: Limits = LIMITS) -> dg.AssetCheckResult:
     """The check that keys, partitions and buckets are of about the same size; WARN if one is far larger."""
-    table = look.table
+    table = as_decided(look.table, look.lake)
     delta = look.lake.delta(look.lake.table_uri(table.key.path))
     files = None if delta is None else data_files(delta)
     places = [] if files is None else _places(table, files)
@@ -74,7 +74,7 @@ def skew(look: Observation, limits: Limits = LIMITS) -> dg.AssetCheckResult:
     large = _largest(table, places, limits)
     if large is not None:
         told.append(_of_place(table, large, places))
-    total, number = (0 if files is None else bytes_of(files)), table.write.buckets
+    total, number = (0 if files is None else bytes_of(files)), table.write.divided_into
     mean = total // number if number else 0
     if mean > limits.bucket_bytes:
         told.append(
@@ -126,7 +126,7 @@ def _of_key(table: Table, look: Observation, window: str, record: WindowRecord) 
 
 def _places(table: Table, files: pa.Table) -> list[_Place]:
     """The partitions or buckets by their values; none if the table has neither, or a file lacks statistics."""
-    column = BUCKET if table.write.buckets is not None else table.write.partition_by
+    column = BUCKET if table.write.divided_into is not None else table.write.partition_by
     if column is None or f"partition.{column}" not in files.schema.names or "num_records" not in files.schema.names:
         return []
     if files["num_records"].null_count:
@@ -143,7 +143,7 @@ def _largest(table: Table, places: list[_Place], limits: Limits) -> _Place | Non
     """The largest place if it is far larger than the others."""
     if len(places) < limits.places:
         return None
-    times = limits.partition_times if table.write.buckets is None else limits.bucket_times
+    times = limits.partition_times if table.write.divided_into is None else limits.bucket_times
     largest = max(places, key=lambda place: place.rows)
     too_large = largest.rows >= limits.place_rows and largest.rows > times * median(place.rows for place in places)
     return largest if too_large else None
@@ -151,7 +151,7 @@ def _largest(table: Table, places: list[_Place], limits: Limits) -> _Place | Non
 
 def _of_place(table: Table, large: _Place, places: list[_Place]) -> str:
     usual = f"the median of {len(places)} is {round(median(place.rows for place in places)):,}"
-    if table.write.buckets is not None:
+    if table.write.divided_into is not None:
         return (
             f"Bucket {large.value} has {several(large.rows, 'row')}; {usual}. What to do: one key has very many rows "
             "there, as buckets divide keys evenly; see which, and have it corrected at the source if it stands for a "

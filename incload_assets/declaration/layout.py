@@ -82,10 +82,10 @@ _SAME_IN_DELTA = (T.DateType, T.StringType, T.IntegralType)
 
 def bucket_sql(table: Table, alias: str = "") -> str | None:
     """SQL of the bucket of a row (int; NULL where its key has a NULL); None for a table without buckets."""
-    if table.write.buckets is None:
+    if table.write.divided_into is None:
         return None
     keys = [f"{alias}.{quoted(c)}" if alias else quoted(c) for c in table.changes.keys]
-    bucket = f"CAST(pmod(xxhash64({', '.join(keys)}), {table.write.buckets}) AS INT)"
+    bucket = f"CAST(pmod(xxhash64({', '.join(keys)}), {table.write.divided_into}) AS INT)"
     return f"IF({' AND '.join(f'{key} IS NOT NULL' for key in keys)}, {bucket}, NULL)"
 
 
@@ -111,7 +111,7 @@ def place_sql(table: Table) -> str | None:
 
 def laid_out_by(table: Table) -> str | None:
     """The column whose values an ingestion records in the same spelling as Delta's log; None if there is none."""
-    if table.write.buckets is not None:
+    if table.write.divided_into is not None:
         return BUCKET
     by = table.write.partition_by
     return by if by is not None and isinstance(table.type_of(by), _SAME_IN_DELTA) else None
@@ -123,7 +123,7 @@ def touched_sql(table: Table, values: Collection[str] | None, alias: str = "") -
     It compares with literals, because Delta skips files by nothing else. The change log is not laid out by buckets, so
     a condition on buckets fits the table only.
     """
-    column = BUCKET if table.write.buckets is not None else table.write.partition_by
+    column = BUCKET if table.write.divided_into is not None else table.write.partition_by
     if column is None or values is None:
         return None
     kind = "int" if column == BUCKET else table.type_of(column).simpleString()

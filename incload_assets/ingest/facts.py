@@ -94,7 +94,7 @@ _NAMED = {"rows_read": "rows"}
 def facts_of(frame: DataFrame, table: Table, of: Collection[Window]) -> dict[str, Facts]:
     """The facts of each window, by partition key, from validated rows and markers."""
     rows = frame.groupBy("_window").agg(*asked(table)).head(len(of))
-    nothing = Facts(partitions=[] if place_sql(table) else None, buckets=table.write.buckets or 0)
+    nothing = Facts(partitions=[] if place_sql(table) else None, buckets=table.write.divided_into or 0)
     return {window.key: nothing for window in of} | {row["_window"]: told(row.asDict(), table) for row in rows}
 
 
@@ -134,7 +134,7 @@ def told(values: Mapping[str, Any], table: Table) -> Facts:
         partitions=None if values["everywhere"] else sorted(values["partitions"]),
         first_sequence=None if values["unordered"] else values["first"],
         content=int(values["content"]) % CONTENTS,
-        buckets=table.write.buckets or 0,
+        buckets=table.write.divided_into or 0,
         largest_key=_most(values["keys"]),
         largest_place=_most(values["places"]),
         only_skipped=_only_skipped(values["skips"], values["changed"]) if table.source.mixes_tables else {},

@@ -82,7 +82,7 @@ def with_before(load: LoadContext, before: WindowRecord, gain: Facts) -> Facts:
 
 def _is_placed_as_now(load: LoadContext, part: WindowRecord | Facts) -> bool:
     """True if the places of a part are partition values, or buckets of the number that the table has now."""
-    return load.log.buckets_of(load.log.open(), part.buckets) == load.table.write.buckets
+    return load.log.buckets_of(load.log.open(), part.buckets) == load.table.write.divided_into
 
 
 def _greatest(*counts: int | None) -> int | None:
@@ -111,7 +111,7 @@ def facts_together(load: LoadContext, parts: Sequence[Facts]) -> Facts:
         ),
         content=sum(contents) % CONTENTS if len(contents) == len(parts) else None,
         unseen=tuple(sorted(set[str].intersection(*(set(part.unseen) for part in parts)))),
-        buckets=load.table.write.buckets or 0,
+        buckets=load.table.write.divided_into or 0,
         largest_key=_greatest(*(part.largest_key for part in parts)),
         largest_place=_greatest(*(part.largest_place for part in parts)),
     )

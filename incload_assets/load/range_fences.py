@@ -73,7 +73,7 @@ def call_off_merges(load: LoadContext, window: Window) -> None:
 
 
 def every_window(table: Table, keys: Iterable[str]) -> list[Window]:
-    """The windows of the given keys, oldest first, after those of base rows; other keys are ignored."""
+    """The windows of the given keys, base rows first, then oldest first; other keys are ignored."""
     keys = list(keys)
     base = [base_window(key) for key in keys if key.startswith(BASE)]
     return [*base, *table.known_windows(key for key in keys if not key.startswith(BASE))]

@@ -30,7 +30,9 @@ from incload_assets.change_log.window_records import BASE, WindowRecord
 from incload_assets.contract.adaptation import BUCKET, BUCKETS, BUCKETS_PROPERTY, NO_BUCKETS, THEN, stored_differences
 from incload_assets.declaration.contract_of import adaptation_of, stored_as
 from incload_assets.declaration.layout import bucket_sql
+from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
+from incload_assets.declaration.write import AUTO
 from incload_assets.delta.tables import lost_the_race, schema_of, set_properties, stored_of
 from incload_assets.load.apply import apply_changes
 from incload_assets.load.placement import refuse_foreign
@@ -91,7 +93,7 @@ def rebucket(load: LoadContext, *, because: str = "") -> Rebucketed:
     """
     _refuse(load)
     table, log = _opened(load)
-    declared, before = load.table.write.buckets, _number_in(table)
+    declared, before = load.table.write.divided_into, _number_in(table)
     if not _is_rewritten(load, table, log):
         if before == declared and _is_divided(table) == (declared is not None):
             if numbers_of_buckets(log)[-1] != declared:  # what has begun for another declaration
@@ -108,8 +110,13 @@ def rebucket(load: LoadContext, *, because: str = "") -> Rebucketed:
     return done
 
 
+def as_wanted(table: Table, number: int | None) -> Table:
+    """The table with the number of buckets that somebody asks for, if its declaration leaves the number open."""
+    return table if number is None or table.write.buckets != AUTO else table.divided_into(number)
+
+
 def rebucket_alone(load: LoadContext, wanted: int | None, *, because: str = "") -> Rebucketed:
-    """As :func:`rebucket`, while the table is paused for everything else.
+    """The rebucketing of a table that is paused meanwhile for everything else, see :func:`rebucket`.
 
     ``wanted`` is the number that somebody asks for, None: the declared one. One that has died is gone on with.
 
@@ -118,18 +125,18 @@ def rebucket_alone(load: LoadContext, wanted: int | None, *, because: str = "") 
         IncrementalLoadError: As :func:`rebucket`; or an erasure has the table.
     """
     table, lake = load.table, load.lake
-    if wanted is not None and wanted != table.write.buckets:
+    if wanted is not None and wanted != table.write.divided_into:
         raise SchemaMismatch(
-            f"{table.name}: {_buckets(wanted)} are asked for, declared is buckets={table.write.buckets}",
+            f"{table.name}: {_buckets(wanted)} are asked for, declared is buckets={table.write.divided_into}",
             rule="the declaration says how many buckets a table has; loads stop while the table has another number",
             remedy=f"declare buckets={wanted} first, and repeat the command; or leave --buckets out",
         )
-    why = f"it is divided into {_buckets(table.write.buckets)}" + (f": {because}" if because else "")
+    why = f"it is divided into {_buckets(table.write.divided_into)}" + (f": {because}" if because else "")
     made = claim(lake, table.name, now() + _WHILE, why, holder=_HOLDER, run_id=load.run_id)
     if made is None:
         raise IncrementalLoadError(
             f"{table.name}: other work is alone with the table: {claimed_by_others(lake, table.name, _HOLDER)}",
-            rule="a table is not divided anew while a person is erased from it",
+            rule="a table is not rewritten while a person is erased from it",
             remedy="repeat the command when the other work has ended",
         )
     try:
@@ -145,7 +152,7 @@ def _refuse(load: LoadContext) -> None:
     if table is None or log is None:
         raise SchemaMismatch(
             f"{name}: there is no table {load.uri} with a log yet",
-            rule="an existing table is divided anew; a new one gets its buckets from its first load",
+            rule="an existing table is rewritten; a new one gets its buckets from its first load",
             remedy=f"load it: incload load {name} --all-missing",
         )
     refuse_foreign(load)
@@ -193,7 +200,7 @@ def _take_over(load: LoadContext, before: int | None) -> None:
         if numbers_of_buckets(log)[-1] != before:  # a killed rebucketing; loads of either number stop until now
             _set_in_log(load, log, before)
         _merge_landed(former)
-        _set_in_log(load, load.log.open(), load.table.write.buckets, begins=True)
+        _set_in_log(load, load.log.open(), load.table.write.divided_into, begins=True)
         records = load.log.records_in(load.log.open())
         if _not_merged(load, records):
             _set_in_log(load, load.log.open(), before)
@@ -268,7 +275,7 @@ def _rewritten(load: LoadContext) -> Rebucketed | None:
     assert made_at is not None
     _prove(load, int(version), rows_of(files))
     files_now = data_files(made_at)
-    return Rebucketed(None, load.table.write.buckets, rows_of(files_now), files.num_rows, files_now.num_rows,
+    return Rebucketed(None, load.table.write.divided_into, rows_of(files_now), files.num_rows, files_now.num_rows,
                       bytes_of(files_now))  # fmt: skip
 
 
@@ -338,7 +345,7 @@ def _buckets(number: int | None) -> str:
 
 def _others_first(load: LoadContext) -> ConcurrentLoad:
     return ConcurrentLoad(
-        f"{load.table.name}: loads committed first in each of {ATTEMPTS} attempts to divide the table anew",
-        rule="a table is divided anew when no load changes it; what has begun goes on with the next attempt",
+        f"{load.table.name}: loads committed first in each of {ATTEMPTS} attempts to rewrite the table",
+        rule="the table is rewritten when no load changes it; what has begun goes on with the next attempt",
         remedy=f"pause the table, and repeat: incload rebucket {load.table.name}",
     )

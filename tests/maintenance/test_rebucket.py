@@ -61,7 +61,7 @@ def numbers(table: Loaded) -> tuple[list[int | None], str | None]:
 
 
 @pytest.mark.parametrize(("way", "before", "after"), [("merge", None, 4), ("partial", 8, 4), ("history", 4, 6)])
-def test_a_table_that_is_divided_anew_goes_on_as_one_that_was_divided_so_from_the_beginning(
+def test_a_table_that_is_gets_other_buckets_goes_on_as_one_that_was_divided_so_from_the_beginning(
     declared: Callable[..., Loaded], spark: SparkSession, tmp_path: Path, way: str, before: int | None, after: int
 ) -> None:
     """Also where a window from before changes at its source, or is undone."""
@@ -280,7 +280,7 @@ def test_rows_that_differ_after_the_rewrite_are_taken_back(
     assert other.rows() == held
 
 
-def test_what_cannot_be_divided_anew_is_refused_with_a_remedy(
+def test_what_cannot_get_other_buckets_is_refused_with_a_remedy(
     spark: SparkSession, tmp_path: Path, declared: Callable[..., Loaded]
 ) -> None:
     table = declared(4)

@@ -264,7 +264,7 @@ MUTANTS = [
            "load.rows(at, near=True)", "load.rows(at)",
            (f"{BUCKETS}a_load_reads_and_rewrites_only_the_buckets_of_its_keys[history]",)),
     Mutant("buckets counted by a history", PARTITION, "change_log.context:LoadContext.read_view",
-           "self.table.write.buckets is not None or not self.table.write.whole", "not self.table.write.whole",
+           "self.table.write.divided_into is not None or not self.table.write.whole", "not self.table.write.whole",
            (f"{BUCKETS}a_load_reads_and_rewrites_only_the_buckets_of_its_keys[history]",)),
     Mutant("a snapshot concerns every bucket", PARTITION, "change_log.read_view:ReadView.partitions",
            "if not self.by_place or self.empties:", "if not self.by_place:",
@@ -281,7 +281,7 @@ MUTANTS = [
            ("tests/change_log/test_read_view.py::test_rows_of_other_keys_stay_as_they_are_"
             "whether_a_table_counts_as_large_or_small[merge-large]",)),
     Mutant("one number of buckets", PARTITION, "declaration.write:Write.kept_as",
-           'kept |= {"buckets": str(self.buckets), "bucket_keys"', 'kept |= {"bucket_keys"',
+           'kept |= {"buckets": str(self.divided_into), "bucket_keys"', 'kept |= {"bucket_keys"',
            (f"{BUCKETS}the_number_of_buckets_of_a_table_stays",)),
     Mutant("landings with another number of buckets", CONVERGENCE, "change_log.read_view:ReadView.partitions",
            "self.buckets_of[key], self.buckets)", "self.buckets, self.buckets)",

@@ -14,7 +14,7 @@ from incload_assets.cli.support.runs import free_from_killed_runs, run_compactio
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.maintenance.compact_logs import at_rest_in, plan_compaction
-from incload_assets.maintenance.rebucket import rebucket_alone
+from incload_assets.maintenance.rebucket import as_wanted, rebucket_alone
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.wording import several
 from incload_assets.progress import pause as pauses
@@ -133,13 +133,15 @@ def rebucket(
     ctx: typer.Context,
     table: TableName,
     buckets: Annotated[
-        int | None, typer.Option("--buckets", help="The number that is declared, so that nobody divides by mistake.")
+        int | None,
+        typer.Option("--buckets", min=2, max=1000, help="The declared number; with buckets='auto' any."),
     ] = None,
     because: Annotated[str, typer.Option("--because", help="Why, for the audit.")] = "",
 ) -> None:
     """Divide a table into the number of hash buckets that its declaration has now.
 
-    Declare the number first, for example `Merge(buckets=64)`: loads stop until the table has it. The table is rewritten
+    Declare the number first, for example `Merge(buckets=64)`: loads stop until the table has it. With `buckets="auto"`
+    the command alone says the number. The table is rewritten
     in one commit, and its rows are proven equal before and after, bucket by bucket. Meanwhile it is paused; readers go
     on. A command that was killed goes on when it is repeated.
 
@@ -150,7 +152,7 @@ def rebucket(
     Example: `incload rebucket customers --buckets 64`
     """
     with open_project(verbose=ctx.obj) as project:
-        wanted = project.table(table)
+        wanted = as_wanted(project.table(table), buckets)
         with (
             screen.apart(verbose=project.verbose) as console,
             console.status(f"dividing {wanted.name}"),
