@@ -190,6 +190,8 @@ BUCKETS_PROPERTY = f"{OWN}buckets"
 """The property with the number of buckets; in a log, all numbers that its table has had."""
 THEN, NO_BUCKETS = " then ", "none"
 """Separator of numbers of buckets in a log's property, and its word for a table that is not divided."""
+RECORDS = "_control"
+"""Column of a log that has the window records."""
 BUCKET = "_bucket"
 """Partition column of a table that is divided into hash buckets."""
 _BY_PROPERTY = {
@@ -264,7 +266,8 @@ def _adapted(found: Iterator[Difference], adaptation: Adaptation) -> Iterator[Di
     """The differences, each with what is done about it where the declaration decides that."""
     for one in found:
         kind = one.kind
-        if not adaptation.add and kind in (ADDED, ADDED_UNSET, MEMBER_ADDED):
+        of_records = one.within[:1] == (RECORDS,)  # a newer version of this package records more
+        if not adaptation.add and kind in (ADDED, ADDED_UNSET, MEMBER_ADDED) and not of_records:
             kind = ADDED_NOT
         if adaptation.widen and kind == WIDENED:
             is_place = (one.within[0] if one.within else one.column) in adaptation.places

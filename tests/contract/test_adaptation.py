@@ -98,6 +98,13 @@ def test_a_column_is_added_in_another_manner_where_changes_may_leave_it_unset_an
     ]  # fmt: skip
 
 
+def test_a_log_gets_what_a_newer_version_records_even_where_no_load_adds_a_column() -> None:
+    has = struct(_control=struct(a=INT), s=struct(a=INT))
+    declared = struct(_control=struct(a=INT, b=INT), s=struct(a=INT, b=INT))
+    found = stored_differences(Stored(has), Stored(declared), adaptation=Adaptation(add=False))
+    assert {one.column: one.kind for one in found} == {"_control.b": kinds.MEMBER_ADDED, "s.b": kinds.ADDED_NOT}
+
+
 def test_a_column_less_stops_a_load_only_where_the_whole_content_identifies_a_row() -> None:
     for whole, outcome in ((True, "stops"), (False, "ignored")):
         [one] = stored_differences(Stored(struct(a=INT, b=INT)), Stored(struct(a=INT)), whole=whole)
