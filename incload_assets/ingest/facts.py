@@ -29,7 +29,7 @@ from incload_assets.platform.sql import col
 CONTENTS = 2**62
 """Number of contents that are distinguished."""
 COUNTED = 1_000
-"""Keys that are counted exactly; of more, the counts of frequent ones may be too high by a fifth of a percent of all."""
+"""Keys that are counted exactly; of more, counts of frequent ones may be too high by a fifth of a percent of all."""
 
 
 @dataclass(frozen=True)
