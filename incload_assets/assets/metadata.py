@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import DELETE, UPSERTS
 from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.log import as_decided
 from incload_assets.contract.contract import MASK
 from incload_assets.contract.conversion import as_text
 from incload_assets.declaration.table import Table
@@ -29,9 +30,9 @@ def metadata_of(load: LoadContext, reports: Sequence[LoadReport]) -> dict[str, M
 
     All loads were reconciled with the same version of the log.
     """
-    samples = _samples(load, reports)
+    samples, table = _samples(load, reports), as_decided(load.table, load.lake)
     return {
-        report.window.key: _metadata(load.table, load.lake, report, samples[report.window.key]) | _trace(load.run_id)
+        report.window.key: _metadata(table, load.lake, report, samples[report.window.key]) | _trace(load.run_id)
         for report in reports
     }
 
@@ -53,6 +54,7 @@ def _metadata(table: Table, lake: Lake, report: LoadReport, sample: dg.TableMeta
         **({"erased": evidence.erased} if evidence.erased else {}),
         **({"largest_key": record.largest_key} if record.largest_key else {}),
         **({"largest_place": record.largest_place} if record.largest_place else {}),
+        **({"buckets": table.write.divided_into} if table.write.divided_into else {}),
         "keys_withdrawn": record.replaced,
         "bytes": report.size,
         "delta_version": report.table_version,

@@ -64,8 +64,7 @@ def test_a_key_with_a_large_share_of_a_load_is_told_without_its_value(
     assert not found.passed
     assert found.description is not None
     assert found.description.startswith("One key has 40 changes of 80 in 2026-01-02. What to do: see which it is, by ")
-    assert "key" not in str(hot).replace("_key", "")
-    assert "unknown" not in str(hot)
+    assert not any("unknown" in str(value) for name, value in vars(hot).items() if name != "position")
     query = found.description.partition("by SELECT ")[2].partition(" LIMIT 3")[0]
     row = spark.sql(f"SELECT {query} LIMIT 1").first()
     assert row is not None

@@ -1,8 +1,10 @@
 """A table is divided into another number of buckets: the same rows, and loads go on as if it always had that number."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -20,6 +22,7 @@ from incload_assets.maintenance import rebucket as module
 from incload_assets.maintenance.rebucket import Rebucketed, rebucket, rebucket_alone
 from incload_assets.platform.errors import ConcurrentLoad, IncrementalLoadError, SchemaMismatch
 from incload_assets.progress.claims import claim
+from tests.support.sampling import NIGHT
 from tests.support.tables import Loaded, day, item, make
 
 DELETING = Changes(keys=["id"], sequence_by=["seq"], delete_when="op = 'd'")
@@ -289,7 +292,9 @@ def test_what_cannot_get_other_buckets_is_refused_with_a_remedy(
     load_all(table)
     with pytest.raises(SchemaMismatch, match=r"6 buckets are asked for, declared is buckets=4\. .*declare buckets=6"):
         rebucket_alone(table.context(), 6)
-    keys = make(spark, tmp_path, table.content, write=Merge(buckets=4), changes=Changes(keys=["value"]))
+    keys = make(
+        spark, tmp_path, table.content, write=Merge(buckets=4), changes=Changes(keys=["value"], sequence_by=["seq"])
+    )
     with pytest.raises(SchemaMismatch, match=r"keys changed: incload.keys was id, declared is value"):
         rebucket(keys.context())
     spark.sql(f"ALTER TABLE {table.lake.sql_name(table.uri)} SET TBLPROPERTIES ('delta.appendOnly' = 'true')")
@@ -318,3 +323,36 @@ def test_buckets_of_another_number_are_found_by_a_common_divisor(
     assert in_buckets(places, of, now) == found
     for value in range(720 if found is not None and now is not None else 0):
         assert str(value % of) not in places or str(value % (now or 1)) in (found or [])
+
+
+def newest(content: dict[str, list[Any]]) -> set[tuple[Any, ...]]:
+    """The rows that the newest changes make: the oracle."""
+    rows: dict[str, Any] = {}
+    for change in sorted((one for changes in content.values() for one in changes), key=lambda one: int(one["seq"])):
+        rows[change["id"]] = change
+    return {(one["id"], one["value"], int(one["seq"])) for one in rows.values() if one["op"] != "d"}
+
+
+@pytest.mark.parametrize("seed", range(12 if NIGHT else 1))
+def test_random_changes_make_the_same_table_whenever_it_gets_other_buckets(
+    declared: Callable[..., Loaded], seed: int
+) -> None:
+    chance, number, loaded = Random(seed), None, dict[str, list[Any]]()
+    table = declared(number)
+
+    def delivered() -> list[Any]:
+        changes = [(f"key {chance.randrange(9)}", chance.choice("uuud")) for _ in range(chance.randrange(1, 12))]
+        return [item(key, f"{chance.random()}", chance.randrange(2**40), op) for key, op in changes]
+
+    for step in range(7):
+        if step and step % 2 == 0:
+            number = chance.choice([one for one in (None, 2, 4, 6, 9) if one != number])
+            table = replace(table, table=declared(number).table)
+            rebucket(table.context())
+            assert table.rows() == newest(loaded)
+        at = chance.choice([1, 2, 3])
+        if day(at) not in loaded or chance.random() < 0.5:
+            table.content[day(at)] = delivered()
+        loaded[day(at)] = table.content[day(at)]
+        table.load(at)
+        assert table.rows() == newest(loaded), (seed, step)
