@@ -309,7 +309,8 @@ def agrees(name: str, was: str | None, now: str) -> bool:
 
 
 def _of_properties(has: Mapping[str, str], declared: Mapping[str, str]) -> Iterator[Difference]:
-    for name, now in declared.items():
+    undivided = {BUCKETS_PROPERTY: NO_BUCKETS} if BUCKETS_PROPERTY in has else {}  # if nothing else is declared
+    for name, now in {**undivided, **declared}.items():
         if agrees(name, was := has.get(name), now):
             continue
         kind = _BY_PROPERTY.get(name, WRITE) if name.startswith(OWN) and was is not None else SETTING
