@@ -141,9 +141,10 @@ def rebucket(
     """Divide a table into the number of hash buckets that its declaration has now.
 
     Declare the number first, for example `Merge(buckets=64)`: loads stop until the table has it. With `buckets="auto"`
-    the command alone says the number. The table is rewritten
-    in one commit, and its rows are proven equal before and after, bucket by bucket. Meanwhile it is paused; readers go
-    on. A command that was killed goes on when it is repeated.
+    the command alone says the number.
+
+    The table is rewritten in one commit, and its rows are proven equal before and after, bucket by bucket. Meanwhile it
+    is paused; readers go on. A command that was killed goes on when it is repeated.
 
     - **Writes:** every file of the table, properties of table and log, entries in the audit.
     - **Spark:** started if it is not up.
