@@ -62,8 +62,8 @@ def test_a_quiet_table_writes_again_after_six_hours_and_a_change_at_once(
         h.deliver(4, guest("1", day=4))
         assert recorded(h, DUE + 2 * HOUR) == ["freshness", "gaps"]
         h.checkpoint(4)
-        assert recorded(h, DUE + 3 * HOUR) == ALL
-        assert rows(h) == 7 + 2 + 5 + 2 + 7
+        assert recorded(h, DUE + 3 * HOUR) == [name for name in ALL if name != "skew"]  # it finds as little as before
+        assert rows(h) == 7 + 2 + 5 + 2 + 6
 
 
 def test_of_results_that_say_the_same_the_first_and_the_last_are_kept_so_that_history_does_not_grow(
