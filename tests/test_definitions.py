@@ -81,6 +81,7 @@ def test_a_table_brings_its_sensor_and_its_checks_and_there_are_jobs_for_all_tab
         "reconciliation",
         "rollback",
         "schema",
+        "skew",
         "source_files",
         "uniqueness",
         "volume",

@@ -262,6 +262,7 @@ EXPECTED = {
     "incload load orders --partitions 2026-01-05 --rewrite-compacted": Outcome("✓ orders 2026-01-05"),
     "dagster instance info": Outcome("run_launcher"),
     "incload rebuild --dry-run": Outcome("orders: 9 could be rebuilt, 0 known", before=without_dagsters_storage),
+    "incload rebucket customers": Outcome("customers: is as it is declared, with no buckets."),
     "incload rebuild": Outcome("orders: 9 rebuilt, 0 known already, 0 not proven"),
     "dagster run list --limit 10": Outcome(""),
     "incload load orders --partitions 2026-01-01..2026-01-05": Outcome("orders 5 0 6 0 0 0"),

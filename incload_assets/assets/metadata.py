@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import DELETE, UPSERTS
 from incload_assets.change_log.context import LoadContext
+from incload_assets.change_log.log import as_decided
 from incload_assets.contract.contract import MASK
 from incload_assets.contract.conversion import as_text
 from incload_assets.load.load import LoadReport
@@ -28,8 +29,8 @@ def metadata_of(load: LoadContext, reports: Sequence[LoadReport]) -> dict[str, M
 
     All loads were reconciled with the same version of the log.
     """
-    samples = _samples(load, reports)
-    return {report.window.key: _metadata(load, report, samples[report.window.key]) for report in reports}
+    samples, decided = _samples(load, reports), load.renewed()
+    return {report.window.key: _metadata(decided, report, samples[report.window.key]) for report in reports}
 
 
 def _metadata(load: LoadContext, report: LoadReport, sample: dg.TableMetadataValue) -> Metadata:
@@ -47,6 +48,9 @@ def _metadata(load: LoadContext, report: LoadReport, sample: dg.TableMetadataVal
         "quarantined": evidence.quarantined,
         **({"skipped": evidence.skipped} if evidence.skipped else {}),
         **({"erased": evidence.erased} if evidence.erased else {}),
+        **({"largest_key": record.largest_key} if record.largest_key else {}),
+        **({"largest_place": record.largest_place} if record.largest_place else {}),
+        **({"buckets": table.write.divided_into} if table.write.divided_into else {}),
         "keys_withdrawn": record.replaced,
         "bytes": report.size,
         "delta_version": report.table_version,

@@ -8,21 +8,25 @@ from time import monotonic, time
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from incload_assets.change_log.change import CONTROL, DELETE, EMPTIES, MOVED, REJECTED
 from incload_assets.change_log.known_at import known_at
-from incload_assets.change_log.log import ChangeLog
+from incload_assets.change_log.log import ChangeLog, as_decided
 from incload_assets.change_log.read_view import ReadView, first_sequences
 from incload_assets.change_log.scratch import ScratchLake
 from incload_assets.change_log.scratch_log import ScratchLog
 from incload_assets.change_log.window_records import WindowRecord
+from incload_assets.contract.adaptation import BUCKETS, BUCKETS_PROPERTY, NO_BUCKETS, THEN, agrees
 from incload_assets.declaration.layout import laid_out_by, touched_sql, values_of
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
+from incload_assets.declaration.write import AUTO
 from incload_assets.delta.data_files import parquet_files
 from incload_assets.delta.session import CachedFrame
 from incload_assets.delta.statistics import is_newer, without_older
+from incload_assets.platform.errors import SchemaMismatch
 from incload_assets.platform.lake import Lake, bytes_in, bytes_of, data_files, files_in, rows_of
 from incload_assets.platform.lake_rows import files_with
 from incload_assets.platform.wording import length, several
@@ -103,8 +107,15 @@ class LoadContext:
     proven: dict[Hashable, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuses a lake of another environment, whatever is to be done with the table."""
+        """Refuses a lake of another environment; a table whose first load has chosen its buckets has this number."""
         self.lake.expect_own(self.table.name)
+        self.decide()
+
+    def decide(self, number: int | None = None, *, new: bool = False) -> None:
+        """Takes the number of buckets of the table as it is, or if it is ``new`` the given one."""
+        table = self.table.divided_into(number) if new else as_decided(self.table, self.lake)
+        object.__setattr__(self, "table", table)
+        vars(self).pop("log", None)
 
     @cached_property
     def scratch(self) -> ScratchLake | None:
@@ -146,7 +157,8 @@ class LoadContext:
 
     def newest_rows(self) -> DataFrame:
         """The table's rows at its newest version."""
-        if self.scratch is not None and not self.scratch.exists(self.uri):
+        is_new = self.scratch is not None and not self.scratch.exists(self.uri)
+        if is_new or self.table.write.buckets == AUTO:
             return self.spark.createDataFrame([], self.table.schema)
         return self._as_declared(self.spark.read.format("delta").load(self.lake.spark_uri(self.uri)))
 
@@ -173,6 +185,7 @@ class LoadContext:
         table = self.lake.delta(self.uri)
         log = self.log.open()
         assert table is not None
+        self._expect_buckets(log)
         if self.table.write.whole:
             app_id = f"{self.table.name}/*"
         keys = [window.key for window in windows]
@@ -198,7 +211,7 @@ class LoadContext:
             self.table.write.whole,
             of_range,
             # a row that got a new key may be in another place than the changes it inherits
-            by_place=not moves and (self.table.write.buckets is not None or not self.table.write.whole),
+            by_place=not moves and (self.table.write.divided_into is not None or not self.table.write.whole),
             table_bytes=table_bytes,
             near_bytes=table_bytes,
             log_bytes=0,
@@ -209,6 +222,8 @@ class LoadContext:
             newer=False,
             near_rows=0,
             feeds=table.metadata().configuration.get("delta.enableChangeDataFeed", "").lower() == "true",
+            buckets=self.table.write.divided_into,
+            buckets_of={key: self.log.buckets_of(log, records[key].buckets) for key in keys},
             near_files=None,
             log_files=None,
             window_files=parquet_files(log, self.lake.spark_uri(self.log.uri), pa.concat_tables([here, others])),
@@ -234,6 +249,17 @@ class LoadContext:
         if self.scratch is None:
             return at
         return self.scratch.seen(at, self.scratch.lacking(self.log.uri, self.log.schema))
+
+    def _expect_buckets(self, log: DeltaTable) -> None:
+        """Refuses to plan by another number of buckets than a rebucketing that has begun gives the table."""
+        stored, declared = log.metadata().configuration.get(BUCKETS_PROPERTY), self.table.write.divided_into
+        if stored is not None and not agrees(BUCKETS_PROPERTY, stored, str(declared or NO_BUCKETS)):
+            raise SchemaMismatch(
+                f"{self.table.name}: {self.uri} has {stored.rpartition(THEN)[2]} buckets, or is about to get them; "
+                f"declared is {declared}",
+                rule=BUCKETS.rule,
+                remedy=BUCKETS.remedy.format(table=self.table.name),
+            )
 
     def _not_older(self, deletes: pa.Table, records: Collection[WindowRecord]) -> pa.Table:
         """Files of deletes, without those whose deletes are all older than the changes of some windows."""

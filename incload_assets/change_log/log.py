@@ -20,8 +20,10 @@ from incload_assets.change_log.window_records import (
     ingested_windows,
     window_records_of,
 )
+from incload_assets.contract.adaptation import BUCKETS_PROPERTY, NO_BUCKETS, THEN
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
+from incload_assets.declaration.write import AUTO
 from incload_assets.delta.data_files import parquet_files
 from incload_assets.platform.lake import Lake, data_files, files_in
 from incload_assets.platform.sql import quoted
@@ -47,6 +49,27 @@ _COMMITS_KEPT = {
 To read a version Delta lists all commits that it keeps, some ten times per load: 5,000 of them, from a month with a
 load every eight minutes, made a small load a quarter longer, on a local disk.
 """
+
+
+def numbers_of_buckets(log: DeltaTable) -> list[int | None]:
+    """The numbers of buckets that the table of a log, or a table, has had, oldest first; None: not divided then."""
+    known = log.metadata().configuration.get(BUCKETS_PROPERTY, NO_BUCKETS)
+    return [None if number == NO_BUCKETS else int(number) for number in known.split(THEN)]
+
+
+def as_decided(table: Table, lake: Lake) -> Table:
+    """The table with the number of buckets that its first load has chosen, if its declaration leaves that open.
+
+    As long as no load has created it, it stays open.
+    """
+    if table.write.buckets != AUTO:
+        return table
+    made, log = lake.delta(lake.table_uri(table.key.path)), lake.delta(lake.log_uri(table.key.path))
+    if made is not None:
+        return table.divided_into(numbers_of_buckets(made)[-1])
+    if log is not None and BUCKETS_PROPERTY in log.metadata().configuration:  # the table was lost
+        return table.divided_into(numbers_of_buckets(log)[-1])
+    return table
 
 
 class ChangeLog:
@@ -97,6 +120,10 @@ class ChangeLog:
         """
         ranges = {"delta.dataSkippingStatsColumns": ", ".join(map(quoted, self.ranged))}
         return _COMMITS_KEPT | (ranges if self.ranged else {"delta.dataSkippingNumIndexedCols": "0"})
+
+    def buckets_of(self, log: DeltaTable, recorded: int | None) -> int | None:
+        """The number of buckets that a window record is of; None: the table was not divided then."""
+        return numbers_of_buckets(log)[0] if recorded is None else recorded or None
 
     def version(self) -> int | None:
         """The log's present Delta version; None if there is no log yet."""

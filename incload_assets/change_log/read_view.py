@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.change_log.window_records import WindowRecord
-from incload_assets.declaration.layout import touched_sql
+from incload_assets.declaration.layout import in_buckets, touched_sql
 from incload_assets.declaration.table import Table
 from incload_assets.delta.data_files import ParquetFiles
 from incload_assets.platform.sql import col, literal
@@ -32,6 +32,8 @@ class ReadView:
         newer: Whether all changes of the windows are known to be newer than all near rows.
         near_rows: Number of near rows by Delta's statistics; 0 if these are incomplete.
         feeds: Whether Delta keeps a change feed of the table.
+        buckets: The number of buckets of the table, None if it is not divided.
+        buckets_of: The number that each window record is of.
         near_files, log_files, window_files: The files of ``near_bytes``, ``log_bytes`` and ``windows_bytes``; None if
             only Delta can read them.
         known_at: The instant of the log, see :mod:`incload_assets.change_log.known_at`; None if the table keeps none.
@@ -55,6 +57,8 @@ class ReadView:
     newer: bool
     near_rows: int
     feeds: bool
+    buckets: int | None
+    buckets_of: Mapping[str, int | None]
     near_files: ParquetFiles | None
     log_files: ParquetFiles | None
     window_files: ParquetFiles | None
@@ -85,10 +89,12 @@ class ReadView:
         if not self.by_place or self.empties:
             return None
         known: set[str] = set()
-        for record in self.records.values():
+        for key, record in self.records.items():
             if record.partitions is None:
                 return None
-            known.update(record.partitions)
+            if (places := in_buckets(record.partitions, self.buckets_of[key], self.buckets)) is None:
+                return None
+            known.update(places)
         return sorted(known) if len(known) <= MAX_PARTITIONS else None
 
     @property

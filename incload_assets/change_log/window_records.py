@@ -56,6 +56,9 @@ WINDOW_RECORD_TYPE = T.StructType(
         T.StructField("erased", T.LongType()),
         T.StructField("erasing", T.BooleanType()),
         T.StructField("content", T.LongType()),
+        T.StructField("buckets", T.LongType()),
+        T.StructField("largest_key", T.LongType()),
+        T.StructField("largest_place", T.LongType()),
     ]
 )
 """Fields that older code does not know are ignored by it."""
@@ -104,6 +107,11 @@ class WindowRecord:
         erasing: Whether an erasure has landed the window and not merged it yet.
         content: Hash of its changes and rejected records, whatever their order, code or position; None if unknown:
             older code has landed the window, or rows of it were erased since.
+        buckets: Number of buckets of the table whose numbers ``partitions`` has, 0 if it is not divided; None: landed
+            by older code, and so as the table was made.
+        largest_key, largest_place: Number of changes of the key, and of the partition or bucket, that has most of them;
+            of a window that was landed in parts, in one part at least. None: unknown, or it has neither. The key itself
+            is not recorded, as an erasure could not remove it.
     """
 
     landing: int
@@ -126,6 +134,9 @@ class WindowRecord:
     erased: int = 0
     erasing: bool = False
     content: int | None = None
+    buckets: int | None = None
+    largest_key: int | None = None
+    largest_place: int | None = None
 
     def differs_from(self, other: "WindowRecord") -> bool:
         """True if two landings of a window may hold other changes or other rejected records."""

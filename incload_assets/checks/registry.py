@@ -10,6 +10,7 @@ from incload_assets.checks import (
     reconciliation,
     rollback,
     schema,
+    skew,
     source_files,
     uniqueness,
     volume,
@@ -28,6 +29,7 @@ LIGHT_CHECKS = {
         rollback.CHECK,
         headroom.CHECK,
         clock.CHECK,
+        skew.CHECK,
     )
 }
 TABLE_CHECKS = {check.name: check for check in (uniqueness.CHECK, conflicts.CHECK)}

@@ -71,6 +71,7 @@ _PANELS = {
         "resume": ("operate", "End the pause of a table: the sensor requests what has arrived meanwhile."),
         "silence": ("operate", "Send no messages and alerts for a time, for a deployment or other planned work."),
         "compact": ("operate", "Remove from a table's log what no longer decides; a schedule does so every night."),
+        "rebucket": ("operate", "Divide a table into the number of hash buckets that its declaration has now."),
         "backup": ("restore", "Save Dagster's storage, with all checkpoints; a job does so every night."),
         "metrics": ("monitoring", "Serve the metrics of all tables to Prometheus, until it is interrupted."),
         "monitoring": ("monitoring", "Alert rules, routes and dashboards for other programs."),

@@ -142,9 +142,16 @@ WRITE = Kind("write strategy changed", "stops", _FAILS, rule=_IDENTITY, remedy=_
 BUCKETS = Kind(
     "buckets changed",
     "stops",
-    f"{_FAILS}. Keys in another order count as changed buckets, as bucket numbers depend on the order",
+    f"{_FAILS}. `incload rebucket` makes the table as it is declared. Loads of the former code stop from then on",
+    rule="a table has the number of buckets that is declared; a load reads and rewrites whole buckets",
+    remedy="make the table as it is declared: incload rebucket {table}; or restore the declaration",
+)
+BUCKET_KEYS = Kind(
+    "order of bucket keys changed",
+    "stops",
+    f"{_FAILS}. The number of a key's bucket depends on the order of its columns",
     rule=_IDENTITY,
-    remedy=_ANOTHER_NAME,
+    remedy="declare the keys in the former order, or give the table another name and load it again",
 )
 VERSIONS = Kind("columns of a history renamed", "stops", _FAILS, rule=_IDENTITY, remedy=_ANOTHER_NAME)
 WINDOWS = Kind(
@@ -170,19 +177,27 @@ STORED_KINDS = (
     ADDED, ADDED_UNSET, ADDED_NOT, DROPPED, DROPPED_CONTENT,
     WIDENED, WIDENED_BY_LOAD, WIDENED_TEXT, WIDENED_PLACE, NARROWED, RETYPED, SPELLING,
     MEMBER_ADDED, MEMBER_DROPPED, MEMBER_ORDER, NESTED,
-    KEYS, PARTITIONING, BUCKETS, WRITE, VERSIONS, WINDOWS, ANOTHER_ERA, SETTING,
+    KEYS, PARTITIONING, BUCKETS, BUCKET_KEYS, WRITE, VERSIONS, WINDOWS, ANOTHER_ERA, SETTING,
 )  # fmt: skip
 """The kinds of differences that can be seen in a Delta table."""
-IDENTITY_KINDS = (KEYS, BUCKETS, WRITE, VERSIONS, WINDOWS)
+IDENTITY_KINDS = (KEYS, BUCKETS, BUCKET_KEYS, WRITE, VERSIONS, WINDOWS)
 """The kinds of differences in what identifies rows, and how they are written."""
 OWN = "incload."
 """The prefix of table properties that describe the rows of a table."""
 UNTIL = " until "
 """Separator of a former definition of windows and the instant until which it counted, in its property."""
+BUCKETS_PROPERTY = f"{OWN}buckets"
+"""The property with the number of buckets; in a log, all numbers that its table has had."""
+THEN, NO_BUCKETS = " then ", "none"
+"""Separator of numbers of buckets in a log's property, and its word for a table that is not divided."""
+RECORDS = "_control"
+"""Column of a log that has the window records."""
+BUCKET = "_bucket"
+"""Partition column of a table that is divided into hash buckets."""
 _BY_PROPERTY = {
     f"{OWN}keys": KEYS,
-    f"{OWN}buckets": BUCKETS,
-    f"{OWN}bucket_keys": BUCKETS,
+    BUCKETS_PROPERTY: BUCKETS,
+    f"{OWN}bucket_keys": BUCKET_KEYS,
     f"{OWN}versions": VERSIONS,
     f"{OWN}windows": WINDOWS,
 }
@@ -251,7 +266,8 @@ def _adapted(found: Iterator[Difference], adaptation: Adaptation) -> Iterator[Di
     """The differences, each with what is done about it where the declaration decides that."""
     for one in found:
         kind = one.kind
-        if not adaptation.add and kind in (ADDED, ADDED_UNSET, MEMBER_ADDED):
+        of_records = one.within[:1] == (RECORDS,)  # a newer version of this package records more
+        if not adaptation.add and kind in (ADDED, ADDED_UNSET, MEMBER_ADDED) and not of_records:
             kind = ADDED_NOT
         if adaptation.widen and kind == WIDENED:
             is_place = (one.within[0] if one.within else one.column) in adaptation.places
@@ -282,12 +298,20 @@ def stored_differences(
 
 def _of_layout(has: Stored, declared: Stored) -> Iterator[Difference]:
     if has.partitioned_by != declared.partitioned_by:
-        yield Difference(PARTITIONING, "", str([*has.partitioned_by]), str([*declared.partitioned_by]))
+        was, now = ([name for name in by.partitioned_by if name != BUCKET] for by in (has, declared))
+        kind = BUCKETS if was == now else PARTITIONING
+        yield Difference(kind, "", str([*has.partitioned_by]), str([*declared.partitioned_by]))
+
+
+def agrees(name: str, was: str | None, now: str) -> bool:
+    """True if a property of a table has the declared value; of the numbers of buckets of a log the last one counts."""
+    return (was if was is None or name != BUCKETS_PROPERTY else was.rpartition(THEN)[2]) == now
 
 
 def _of_properties(has: Mapping[str, str], declared: Mapping[str, str]) -> Iterator[Difference]:
-    for name, now in declared.items():
-        if (was := has.get(name)) == now:
+    undivided = {BUCKETS_PROPERTY: NO_BUCKETS} if BUCKETS_PROPERTY in has else {}  # if nothing else is declared
+    for name, now in {**undivided, **declared}.items():
+        if agrees(name, was := has.get(name), now):
             continue
         kind = _BY_PROPERTY.get(name, WRITE) if name.startswith(OWN) and was is not None else SETTING
         if kind == WINDOWS and now.startswith(f"{was}{UNTIL}"):

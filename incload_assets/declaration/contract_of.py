@@ -38,7 +38,7 @@ def stored_as(table: Table) -> Stored:
     One of these properties is the definition of the windows, because rows of other windows could not be replaced.
     """
     columns = table.schema
-    if table.write.buckets is not None:
+    if table.write.divided_into is not None:
         columns = T.StructType([*columns.fields, T.StructField(BUCKET, T.IntegerType(), True, _COMMENT)])
     kept = {f"{OWN}{name}": value for name, value in table.write.kept_as(table.changes).items()}
     definition = {WINDOWS: windows_text(table.former_partitions, table.partitions_def)}
@@ -48,7 +48,7 @@ def stored_as(table: Table) -> Stored:
 def adaptation_of(table: Table) -> Adaptation:
     """The changes that a load may make to the table and its log."""
     write, evolution = table.write, table.evolution
-    places = {*filter(None, [write.partition_by]), *(table.changes.keys if write.buckets is not None else ())}
+    places = {*filter(None, [write.partition_by]), *(table.changes.keys if write.divided_into is not None else ())}
     return Adaptation(evolution.add == "apply", evolution.widen == "apply", frozenset(places))
 
 

@@ -6,6 +6,7 @@ import dagster as dg
 
 from incload_assets.contract.model import Field
 from incload_assets.declaration.table import Table
+from incload_assets.declaration.write import AUTO
 from incload_assets.platform.wording import several, share, spoken
 
 _LENGTHS = {"HOURLY": "an hour", "DAILY": "a day", "WEEKLY": "a week", "MONTHLY": "a month"}
@@ -15,7 +16,7 @@ def explained(table: Table) -> Mapping[str, list[str]]:
     """The sentences of a table's declaration, by what they are about."""
     return {
         "Read": [*_windows(table.partitions_def), *table.source.explained(), *_looks(table)],
-        "Kept": [*table.write.explained(table.changes), *_again(table)],
+        "Kept": [*table.write.explained(table.changes), *_divided(table), *_again(table)],
         "Rejected": [*_rejected(table)],
         "Stopped": [*_stopped(table)],
         "Afterwards": [*_afterwards(table)],
@@ -41,6 +42,16 @@ def _looks(table: Table) -> Iterator[str]:
         yield "A window without data waits for it."
     else:
         yield "A window without data is loaded as an empty one."
+
+
+def _divided(table: Table) -> list[str]:
+    """The sentence about the buckets of a table; none if it is not divided."""
+    if (buckets := table.write.buckets) is None:
+        return []
+    number = f"{buckets} buckets" if buckets != AUTO else "buckets, as many as its first load chooses by its size,"
+    return [
+        f"The table is divided into {number} by a hash of its keys; a load rewrites only the buckets of its changes."
+    ]
 
 
 def _again(table: Table) -> Iterator[str]:

@@ -6,6 +6,7 @@ that round trip, and some cannot be the name of a folder. A row with such a valu
 
 from collections.abc import Collection
 from datetime import date
+from math import ceil, gcd, log2
 from typing import Any
 
 import pyspark.sql.types as T
@@ -67,16 +68,41 @@ def _is_too_long(name: str, value: Column) -> Column:
     return (size > room // 3) & (3 * size - 2 * plain > room)  # the cheap first test settles most values
 
 
+BUCKET_BYTES, MOST_BUCKETS = 128 * 2**20, 256
+"""The size of a bucket that is aimed at, and the most buckets that are advised."""
+
+
+def buckets_for(size: int) -> int | None:
+    """The number of buckets for so many bytes, a power of two; None if the table is better not divided."""
+    if size <= 2 * BUCKET_BYTES:
+        return None
+    return int(min(2 ** ceil(log2(size / BUCKET_BYTES)), MOST_BUCKETS))
+
+
 _SAME_IN_DELTA = (T.DateType, T.StringType, T.IntegralType)
 
 
 def bucket_sql(table: Table, alias: str = "") -> str | None:
     """SQL of the bucket of a row (int; NULL where its key has a NULL); None for a table without buckets."""
-    if table.write.buckets is None:
+    if table.write.divided_into is None:
         return None
     keys = [f"{alias}.{quoted(c)}" if alias else quoted(c) for c in table.changes.keys]
-    bucket = f"CAST(pmod(xxhash64({', '.join(keys)}), {table.write.buckets}) AS INT)"
+    bucket = f"CAST(pmod(xxhash64({', '.join(keys)}), {table.write.divided_into}) AS INT)"
     return f"IF({' AND '.join(f'{key} IS NOT NULL' for key in keys)}, {bucket}, NULL)"
+
+
+def in_buckets(places: Collection[str], of: int | None, now: int | None) -> list[str] | None:
+    """The buckets, of ``now``, that rows of some buckets, of ``of``, can be in (None: not divided); None: any.
+
+    The numbers are remainders of the same hash, so that their remainders by a common divisor are equal.
+    """
+    if of == now:
+        return [*places]
+    common = gcd(of or 1, now or 1)
+    if common == 1 or now is None:
+        return None
+    rests = {int(place) % common for place in places}
+    return [str(number) for number in range(now) if number % common in rests]
 
 
 def place_sql(table: Table) -> str | None:
@@ -87,7 +113,7 @@ def place_sql(table: Table) -> str | None:
 
 def laid_out_by(table: Table) -> str | None:
     """The column whose values an ingestion records in the same spelling as Delta's log; None if there is none."""
-    if table.write.buckets is not None:
+    if table.write.divided_into is not None:
         return BUCKET
     by = table.write.partition_by
     return by if by is not None and isinstance(table.type_of(by), _SAME_IN_DELTA) else None
@@ -106,7 +132,7 @@ def touched_sql(table: Table, values: Collection[str] | None, alias: str = "") -
     It compares with literals, because Delta skips files by nothing else. The change log is not laid out by buckets, so
     a condition on buckets fits the table only.
     """
-    column = BUCKET if table.write.buckets is not None else table.write.partition_by
+    column = BUCKET if table.write.divided_into is not None else table.write.partition_by
     if column is None or values is None:
         return None
     kind = "int" if column == BUCKET else table.type_of(column).simpleString()

@@ -1,7 +1,7 @@
 """A table's declaration, as its author writes it and as it is checked."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Annotated, Any, Literal
@@ -179,6 +179,10 @@ class Table(Declaration):
         if key in self.closed:
             raise self.is_closed([key])
         return window_of(self.partitions_def, key, self.name)
+
+    def divided_into(self, number: int | None) -> "Table":
+        """The table with a number of buckets; None: not divided."""
+        return replace(self, write=replace(self.write, buckets=number))
 
     def keys_at(self, at: datetime) -> list[str]:
         """The partition keys that the table has at an instant, oldest first."""

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final, Literal
 
 import dagster as dg
 import pyspark.sql.types as T
 from pydantic import Field
 from pyspark.sql import Column
 
+from incload_assets.contract.adaptation import BUCKET as BUCKET
 from incload_assets.contract.contract import Contract
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.source import Source
@@ -16,8 +17,8 @@ from incload_assets.declaration.window import Window
 
 _BUCKETS = "a whole number from 2 to 1000, such that a bucket has some tens of megabytes"
 Buckets = Annotated[int, Field(ge=2, le=1000, description=_BUCKETS)]
-BUCKET = "_bucket"
-"""Partition column of a table that is divided into hash buckets."""
+AUTO: Final = "auto"
+"""The number of buckets of a table whose first load chooses it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,13 +30,14 @@ class Write:
     Args:
         partition_by: Column that partitions the table; None: not partitioned.
         buckets: Number of hash buckets of its keys, 2 to 1000, that a table without ``partition_by`` is divided into;
-            None: not divided. A load reads and rewrites only files of the buckets of its changes, so that a few changes
-            to a large table cost little; many changes touch every bucket anyway. The table gets a partition column
-            ``_bucket``.
+            None: not divided; ``"auto"``: the first load of a new table chooses the number by its size. A load reads
+            and rewrites only files of the buckets of its changes, so that a few changes to a large table cost little;
+            many changes touch every bucket anyway. The table gets a partition column ``_bucket``.
     """
 
     partition_by: str | None = None
-    buckets: Buckets | None = field(default=None, repr=False)  # affects where a row is stored, not its content
+    # affects where a row is stored, not its content
+    buckets: Buckets | Literal["auto"] | None = field(default=None, repr=False)
 
     keyed: ClassVar[bool] = True
     """Whether changes need a key."""
@@ -100,8 +102,13 @@ class Write:
         return ()
 
     @property
+    def divided_into(self) -> int | None:
+        """The number of buckets; None: not divided, or the first load has not chosen it yet."""
+        return self.buckets if isinstance(self.buckets, int) else None
+
+    @property
     def _stored_in_buckets(self) -> tuple[str, ...]:
-        return (BUCKET,) if self.buckets is not None else ()
+        return (BUCKET,) if self.divided_into is not None else ()
 
     @property
     def later_arguments(self) -> tuple[object, ...]:
@@ -128,8 +135,8 @@ class Write:
     def kept_as(self, changes: Changes) -> dict[str, str]:
         """Table properties that existing rows depend on, by name. A table with other values is not written."""
         kept = {"write": type(self).__name__, "keys": ", ".join(sorted(self.identity(changes)))}
-        if self.buckets is not None:  # bucket numbers depend on the order of the keys
-            kept |= {"buckets": str(self.buckets), "bucket_keys": ", ".join(changes.keys)}
+        if self.divided_into is not None:  # bucket numbers depend on the order of the keys
+            kept |= {"buckets": str(self.divided_into), "bucket_keys": ", ".join(changes.keys)}
         return kept
 
     def is_content(self, changes: Changes) -> bool:

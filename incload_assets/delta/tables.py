@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from incload_assets.contract.adaptation import (
     ADDED_NOT,
+    BUCKETS,
     DROPPED_CONTENT,
     IDENTITY_KINDS,
     MEMBER_DROPPED,
@@ -20,6 +21,7 @@ from incload_assets.contract.adaptation import (
     Adaptation,
     Difference,
     Stored,
+    agrees,
     stored_differences,
     widened_columns,
 )
@@ -98,9 +100,9 @@ def ensure_table(
     widened = _widen(uri, delta, schema, adaptation, rewrite or overwrite)
     added = _add_columns(spark, lake, uri, delta, schema)
     known = delta.metadata().configuration
-    if any(known.get(name) != value for name, value in properties.items()):
+    if changed := {name: value for name, value in properties.items() if not agrees(name, known.get(name), value)}:
         try:
-            spark.sql(f"ALTER TABLE {lake.sql_name(uri)} SET TBLPROPERTIES ({_listed(properties)})")
+            set_properties(spark, lake, uri, changed)
         except PySparkException as error:
             if not lost_the_race(error):  # otherwise the next load sets them
                 raise
@@ -134,7 +136,7 @@ def stored_of(delta: DeltaTable) -> Stored:
 
 def _told(first: Difference, stopping: Sequence[Difference], uri: str) -> str:
     """The first difference as a sentence; properties, and columns that rows without a key lack, are in one sentence."""
-    if first.kind == PARTITIONING:
+    if first.kind == PARTITIONING or (first.kind == BUCKETS and not first.column):
         return f"{uri} is partitioned by {first.was}, declared is {first.now}"
     if first.kind in IDENTITY_KINDS:
         own = [one for one in stopping if one.kind in IDENTITY_KINDS]
@@ -304,6 +306,11 @@ def _sql_type(kind: T.DataType) -> str:
     if isinstance(kind, T.MapType):
         return f"map<{_sql_type(kind.keyType)}, {_sql_type(kind.valueType)}>"
     return kind.simpleString()
+
+
+def set_properties(spark: SparkSession, lake: Lake, uri: str, properties: Mapping[str, str]) -> None:
+    """Sets properties of a table, in a commit of its own."""
+    spark.sql(f"ALTER TABLE {lake.sql_name(uri)} SET TBLPROPERTIES ({_listed(properties)})")
 
 
 def _listed(properties: Mapping[str, str]) -> str:

@@ -6,7 +6,7 @@ once more without markers, which have the keys. MERGEs that were planned before 
 that the table still has are replaced by what the log says of their keys. The source is not read.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
@@ -28,8 +28,7 @@ from incload_assets.ingest.carry_over import replaced_rows
 from incload_assets.ingest.erased import IS_ERASED, marked_erased, without_erased
 from incload_assets.ingest.erased_counts import MOST_KINDS, counts_by_kind, records_in, without_erased_records
 from incload_assets.load.apply import apply_changes
-from incload_assets.load.base_rows import base_window
-from incload_assets.load.range_fences import call_off_ingestions, call_off_merges, range_app_id
+from incload_assets.load.range_fences import call_off_all_merges, call_off_ingestions, call_off_merges, every_window
 from incload_assets.load.revision import ATTEMPTS, Revision, others_first, revise, revision
 from incload_assets.platform.attempts import in_attempts
 from incload_assets.platform.errors import ConcurrentLoad
@@ -37,7 +36,7 @@ from incload_assets.platform.lake import data_files, files_in
 from incload_assets.platform.sql import col
 from incload_assets.platform.wording import several
 from incload_assets.protection.erasures import DenyList
-from incload_assets.writes.merge_into import INGESTION_SHIFT, app_id
+from incload_assets.writes.merge_into import app_id
 
 _REMEDY = "pause the table, and repeat the erasure"
 
@@ -81,12 +80,12 @@ def erase_rows(load: LoadContext, deny: DenyList) -> ErasedRows:
         found = rows_found(load, deny)
         records = load.log.records_in(load.log.open())
         due = sorted(found.keys() | {key for key, record in records.items() if record.erasing})
-        for window in _windows(load, due):
+        for window in every_window(load.table, due):
             done += _erase_window(load, window, deny)
         return None if due else records
 
     records = in_attempts(ATTEMPTS, erased, _others_first(load, "the log"))
-    _call_off_all_merges(load, records)
+    call_off_all_merges(load, records, _others_first(load, "the table"))
     _sweep(load, deny)
     return done
 
@@ -94,12 +93,6 @@ def erase_rows(load: LoadContext, deny: DenyList) -> ErasedRows:
 def _of_subjects(load: LoadContext, rows: DataFrame, deny: DenyList) -> DataFrame:
     marked = marked_erased(rows, load.table, deny, rejected=F.col("_kind") == REJECTED)
     return marked.filter(F.col(IS_ERASED)).drop(IS_ERASED)
-
-
-def _windows(load: LoadContext, keys: Iterable[str]) -> list[Window]:
-    keys = list(keys)
-    base = [base_window(key) for key in keys if key.startswith(BASE)]
-    return [*base, *load.table.known_windows(key for key in keys if not key.startswith(BASE))]
 
 
 def _erase_window(load: LoadContext, window: Window, deny: DenyList) -> ErasedRows:
@@ -171,30 +164,6 @@ def _merge_and_strip(load: LoadContext, window: Window, before: WindowRecord) ->
         return strip.before == merged and strip.commit(now, note=note, adds=True, keep=False, replacing=[REPLACED])
 
 
-def _call_off_all_merges(load: LoadContext, records: Mapping[str, WindowRecord]) -> None:
-    """Rejects all MERGEs that were planned before, by moving the fences of all windows and ranges."""
-    table, least = load.table, {}
-    for window in _windows(load, records):
-        least[app_id(table, window)] = records[window.key].landing << INGESTION_SHIFT
-        if not window.key.startswith(BASE):
-            least.setdefault(range_app_id(table, window), -1)  # only if there is one
-    if table.write.whole:
-        least = {f"{table.name}/*": max(least.values(), default=0)}
-
-    def moved() -> bool | None:
-        delta = load.lake.delta(load.uri)
-        assert delta is not None
-        present = {fence: delta.transaction_version(fence) for fence in least}
-        numbers = {
-            fence: max(least[fence], number or 0) + 1
-            for fence, number in present.items()
-            if number is not None or least[fence] >= 0
-        }
-        return load.lake.move_fences(delta, numbers) or None
-
-    in_attempts(ATTEMPTS, moved, _others_first(load, "the table"))
-
-
 def _sweep(load: LoadContext, deny: DenyList) -> None:
     in_attempts(ATTEMPTS, lambda: _swept(load, deny) or None, _others_first(load, "the table"))
 
@@ -218,7 +187,7 @@ def _swept(load: LoadContext, deny: DenyList) -> bool:
         return False
     load.info(f"{table.name}: {several(count, 'row')} of the table no longer in its log; their keys are folded again")
     # a base window only if there is no other
-    [window] = _windows(load, [max(records, key=lambda key: (not key.startswith(BASE), key))])
+    [window] = every_window(load.table, [max(records, key=lambda key: (not key.startswith(BASE), key))])
     if _land_markers(load, window, records[window.key], left.select(*map(col, names)).distinct()):
         _merge_and_strip(load, window, records[window.key])
     return False

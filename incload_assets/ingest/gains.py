@@ -65,16 +65,28 @@ def with_before(load: LoadContext, before: WindowRecord, gain: Facts) -> Facts:
     """The facts of a window, combined from the earlier ingestion and the gain."""
     both = [places for places in (before.partitions, gain.partitions) if places is not None]
     partitions = sorted({place for places in both for place in places})
+    alike = _is_placed_as_now(load, before)
     return replace(
         gain,
         rows=before.rows_read + gain.rows,
         rejected=before.rejected + gain.rejected,
         skipped=before.skipped + gain.skipped,
         erased=before.erased + gain.erased,
-        partitions=partitions if len(both) == 2 and len(partitions) <= MAX_PARTITIONS else None,
+        partitions=partitions if len(both) == 2 and alike and len(partitions) <= MAX_PARTITIONS else None,
         first_sequence=_first(load, before, gain),
         content=content_with(before, gain.content),
+        largest_key=_greatest(before.largest_key, gain.largest_key),
+        largest_place=_greatest(before.largest_place, gain.largest_place),
     )
+
+
+def _is_placed_as_now(load: LoadContext, part: WindowRecord | Facts) -> bool:
+    """True if the places of a part are partition values, or buckets of the number that the table has now."""
+    return load.log.buckets_of(load.log.open(), part.buckets) == load.table.write.divided_into
+
+
+def _greatest(*counts: int | None) -> int | None:
+    return max((count for count in counts if count is not None), default=None)
 
 
 def content_with(before: WindowRecord, more: int | None) -> int | None:
@@ -87,17 +99,21 @@ def facts_together(load: LoadContext, parts: Sequence[Facts]) -> Facts:
     places = [part.partitions for part in parts if part.partitions is not None]
     partitions = sorted({place for some in places for place in some})
     contents = [part.content for part in parts if part.content is not None]
+    alike = all(_is_placed_as_now(load, part) for part in parts)
     return Facts(
         rows=sum(part.rows for part in parts),
         rejected=sum(part.rejected for part in parts),
         skipped=sum(part.skipped for part in parts),
         erased=sum(part.erased for part in parts),
-        partitions=partitions if len(places) == len(parts) and len(partitions) <= MAX_PARTITIONS else None,
+        partitions=partitions if len(places) == len(parts) and alike and len(partitions) <= MAX_PARTITIONS else None,
         first_sequence=_least(
             load, [(part.first_sequence, part.rows - part.rejected - part.skipped - part.erased) for part in parts]
         ),
         content=sum(contents) % CONTENTS if len(contents) == len(parts) else None,
         unseen=tuple(sorted(set[str].intersection(*(set(part.unseen) for part in parts)))),
+        buckets=load.table.write.divided_into or 0,
+        largest_key=_greatest(*(part.largest_key for part in parts)),
+        largest_place=_greatest(*(part.largest_place for part in parts)),
     )
 
 

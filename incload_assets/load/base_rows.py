@@ -134,6 +134,7 @@ def land(load: LoadContext, base: Base, key: str, files: pa.Table, number: int) 
             rejected=0,
             replaced=0,
             partitions=facts.partitions,
+            buckets=facts.buckets,
             first_sequence=facts.first_sequence,
         )
         note = f"adopted {key}, run {load.run_id}"

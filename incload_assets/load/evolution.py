@@ -1,6 +1,6 @@
 """The consequences of a declaration that differs from what the lake holds, for the next load, found without Spark."""
 
-from incload_assets.change_log.log import ChangeLog
+from incload_assets.change_log.log import ChangeLog, as_decided
 from incload_assets.change_log.staged import UNSET
 from incload_assets.change_log.window_records import ingested_windows
 from incload_assets.contract.adaptation import Difference, stored_differences
@@ -19,6 +19,7 @@ def lake_differences(table: Table, lake: Lake) -> list[tuple[Difference, str]]:
     unique and personal columns, the sequence) is not in the lake. The version of the code is: it is that of the newest
     window.
     """
+    table = as_decided(table, lake)
     log = ChangeLog(table, lake)
     stored, logged = lake.delta(lake.table_uri(table.key.path)), lake.delta(log.uri)
     if stored is None and logged is None:

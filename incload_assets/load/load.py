@@ -15,6 +15,7 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.read_view import ReadView
 from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.window import Window
+from incload_assets.declaration.write import AUTO
 from incload_assets.ingest.ingest import ingest
 from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id
 from incload_assets.load.apply import Applied, apply_changes
@@ -108,6 +109,9 @@ def load_window(
     ingested = _ingest(
         load, window, checkpoint, rewrite_compacted=rewrite_compacted, if_held=if_held, in_chunks=in_chunks
     )
+    if load.table.write.buckets == AUTO:  # what was landed says how many
+        with load.phases.timed("prepare"):
+            ensure_tables(load)
     if doubtful:  # not earlier: this also rejects merges that a range planned before the ingestion
         with load.phases.timed("prepare"):
             call_off_merges(load, window)

@@ -8,20 +8,25 @@ ingested. So commits that a killed run left behind, or planned from an older log
 ``tests/model/ranges.py`` explores this protocol.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from deltalake import DeltaTable
 
 from incload_assets.change_log.commit import bare_fence
 from incload_assets.change_log.context import LoadContext
-from incload_assets.change_log.window_records import WindowRecord
+from incload_assets.change_log.window_records import BASE, WindowRecord
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
 from incload_assets.delta.fences import transaction_versions
+from incload_assets.load.base_rows import base_window
+from incload_assets.platform.attempts import in_attempts
+from incload_assets.platform.errors import ConcurrentLoad
 from incload_assets.writes.commit_notes import MergesNoted
 from incload_assets.writes.merge_into import INGESTION_SHIFT, app_id, bare_merge_fence
 
 WINDOWS_AT_ONCE = 32
+ATTEMPTS = 5
+"""How often the fences of all windows are moved if others commit first."""
 FIRST_INGESTION = 1
 """The ingestion number of windows in a range, which were never ingested before."""
 
@@ -65,6 +70,37 @@ def call_off_merges(load: LoadContext, window: Window) -> None:
     """Rejects merges of range loads that were planned before the window was ingested."""
     if _had_intent(load, window):
         bare_merge_fence(load, range_app_id(load.table, window))
+
+
+def every_window(table: Table, keys: Iterable[str]) -> list[Window]:
+    """The windows of the given keys, base rows first, then oldest first; other keys are ignored."""
+    keys = list(keys)
+    base = [base_window(key) for key in keys if key.startswith(BASE)]
+    return [*base, *table.known_windows(key for key in keys if not key.startswith(BASE))]
+
+
+def call_off_all_merges(load: LoadContext, records: Mapping[str, WindowRecord], lost: ConcurrentLoad) -> None:
+    """Rejects all merges of these landings that were planned before, by the fences of all windows and ranges.
+
+    A landing that is not merged yet counts as merged from then on. ``lost`` is raised if others always commit first.
+    """
+    table, least = load.table, dict[str, int]()
+    for window in every_window(table, records):
+        least[app_id(table, window)] = records[window.key].landing << INGESTION_SHIFT
+        if not window.key.startswith(BASE):
+            least.setdefault(range_app_id(table, window), -1)  # only if there is one
+    if table.write.whole:
+        least = {f"{table.name}/*": max(least.values(), default=0)}
+
+    def moved() -> bool | None:
+        delta = load.lake.delta(load.uri)
+        assert delta is not None
+        present = transaction_versions(delta, least)
+        numbers = {fence: max(floor, present.get(fence, 0)) + 1 for fence, floor in least.items()
+                   if fence in present or floor >= 0}  # fmt: skip
+        return load.lake.move_fences(delta, numbers) or None
+
+    in_attempts(ATTEMPTS, moved, lost)
 
 
 def _had_intent(load: LoadContext, window: Window) -> bool:

@@ -14,6 +14,7 @@ from incload_assets.change_log.window_records import WindowRecord, window_record
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
+from incload_assets.declaration.write import AUTO
 from incload_assets.delta.tuning import tune_ingest
 from incload_assets.ingest.facts import Facts
 from incload_assets.ingest.ingest import staged_rows, window_record_of
@@ -92,6 +93,8 @@ def _load_together(
     if not ingested:
         return []
 
+    if load.table.write.buckets == AUTO:
+        ensure_tables(load)
     applied = apply_changes(load, ingested, app_id, of_range=True)
     return [report_of(load, applied, window, ingested=True, windows=len(ingested)) for window in ingested]
 

@@ -8,15 +8,19 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 
 from incload_assets.change_log.context import LoadContext
-from incload_assets.change_log.log import ChangeLog
+from incload_assets.change_log.log import ChangeLog, as_decided
 from incload_assets.change_log.rewrite import rewrite_log
 from incload_assets.change_log.staged import UNSET, leaving_unset
 from incload_assets.contract.adaptation import Stored
 from incload_assets.declaration.contract_of import WINDOWS, adaptation_of, stored_as
+from incload_assets.declaration.layout import buckets_for
+from incload_assets.declaration.write import AUTO
 from incload_assets.delta.tables import Adapted, Rewrite, as_wider, ensure_table, schema_of
 from incload_assets.load.closing import refuse_unfinished
 from incload_assets.load.placement import refuse_foreign, refuse_lost_beliefs
-from incload_assets.platform.errors import ConcurrentLoad, IncrementalLoadError
+from incload_assets.platform.errors import ConcurrentLoad, IncrementalLoadError, SchemaMismatch
+from incload_assets.platform.lake import bytes_of, data_files
+from incload_assets.platform.wording import several
 from incload_assets.progress.audit import AuditEntry, record
 
 
@@ -37,10 +41,35 @@ def ensure_tables(load: LoadContext) -> None:
 def adapt_tables(load: LoadContext) -> tuple[Adapted, Adapted]:
     """Creates table and log, or adapts them, whoever has made the table; what existing ones got."""
     refuse_unfinished(load)
+    if load.table.write.buckets == AUTO and not _choose_buckets(load):
+        return Adapted(), ensure_log(load)
     table = load.table
     whole = table.write.is_content(table.changes)
     added = _ensure(load, load.uri, stored_as(table), whole=whole, beside=load.log.uri)
     return added, ensure_log(load)
+
+
+def _choose_buckets(load: LoadContext) -> bool:
+    """Creates a new table with as many buckets as fit what has been landed; False if nothing has been yet.
+
+    Of two loads that choose at once, the first one to create the table has chosen for both.
+    """
+    log, declared = load.lake.delta(load.log.uri), load.table
+    if load.scratch is not None:
+        load.decide(new=True)
+        return True
+    if log is None or not (size := bytes_of(data_files(log))):
+        return False
+    load.decide(buckets_for(size), new=True)
+    try:
+        _ensure(load, load.uri, stored_as(load.table), beside=load.log.uri)
+    except SchemaMismatch:
+        number = as_decided(declared, load.lake).write.divided_into
+        if number == load.table.write.divided_into:
+            raise
+        load.decide(number, new=True)
+    load.info(f"{declared.name}: {several(load.table.write.divided_into or 0, 'bucket')} for {size:,} bytes of changes")
+    return True
 
 
 def ensure_log(load: LoadContext, more: Mapping[str, str] | None = None) -> Adapted:

@@ -36,6 +36,7 @@ from incload_assets.progress.request import RunAction
 Action = Literal[
     "load", "plan", "undo", "hold", "release", "pause", "resume", "silence", "unsilence", "replay", "fill", "accept",
     "discard", "fix", "rebuild", "backup", "restore", "adopt", "contract", "read", "status", "expire", "erase",
+    "rebucket",
 ]  # fmt: skip
 DAMAGED = (LakeUnreadable, StoredFileLost, OSError, pa.ArrowException)
 """The errors of reading an audit if a commit or a file of it is damaged or gone."""

@@ -141,7 +141,7 @@ def _layout_problems(load: LoadContext, delta: DeltaTable, here: T.StructType) -
     if actual == table.write.stored_by:
         return
     name, by = load.lake.sql_name(load.uri), ", ".join(map(quoted, table.write.stored_by))
-    columns = f"*, {bucket_sql(table)} AS {BUCKET}" if table.write.buckets and BUCKET not in here.names else "*"
+    columns = f"*, {bucket_sql(table)} AS {BUCKET}" if table.write.divided_into and BUCKET not in here.names else "*"
     placed = f"PARTITIONED BY ({by}) " if by else ""
     statement = f"CREATE OR REPLACE TABLE {name} USING delta {placed}AS SELECT {columns} FROM {name}"
     wanted = list(table.write.stored_by)

@@ -224,6 +224,7 @@ def _copy(
                 records[key],
                 landing=1,
                 partitions=facts[key].partitions,
+                buckets=facts[key].buckets,
                 first_sequence=facts[key].first_sequence,
                 replaced=facts[key].replaced,
             )

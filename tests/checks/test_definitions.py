@@ -24,7 +24,8 @@ from tests.support.guest_table import guest, house, key
 from tests.support.tables import Item, declared
 
 ALL = {
-    "freshness", "gaps", "volume", "quarantine", "schema", "source_files", "rollback", "uniqueness", "reconciliation"
+    "freshness", "gaps", "volume", "quarantine", "schema", "source_files", "rollback", "skew", "uniqueness",
+    "reconciliation",
 }  # fmt: skip
 
 

@@ -124,6 +124,7 @@ def test_a_run_that_fails_after_its_load_is_told_with_its_reason_and_is_no_succe
         "reconciliation",
         "rollback",
         "schema",
+        "skew",
         "source_files",
         "uniqueness",
     }
@@ -287,8 +288,8 @@ def test_check_shows_every_check_and_what_it_found(clone: Clone) -> None:
 
     shown = dict(line.split()[:2] for line in done.stdout.splitlines()[1:] if line[:1].strip())
     assert set(shown) == {
-        "clock", "gaps", "quarantine", "reconciliation", "rollback", "schema", "source_files", "uniqueness",
-        "volume",
+        "clock", "gaps", "quarantine", "reconciliation", "rollback", "schema", "skew", "source_files",
+        "uniqueness", "volume",
     }  # fmt: skip
     assert (shown["uniqueness"], shown["reconciliation"]) == ("passed", "passed")
 

@@ -58,6 +58,7 @@ HEALTHY = (
     Question("shadow items --drop", "items: removed the shadow"),
     Question("fill items", "items: no rescued field that a column lacks."),
     Question("adopt items --dry-run", "there is nothing to adopt: loads have made the table", code=1),
+    Question("rebucket items", "items: is as it is declared", changes=AUDIT),
     Question("compact items --yes", "declares no log_retention", code=1),
     Question("erase customer a --plan", "items"),
     Question("reveal items KEY --because test", "items has no tokenized or encrypted column", code=1),

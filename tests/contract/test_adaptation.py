@@ -98,6 +98,31 @@ def test_a_column_is_added_in_another_manner_where_changes_may_leave_it_unset_an
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("has", "declared", "stops"),
+    [
+        ("4 then 8", "8", False),
+        ("4 then 8", "4", True),
+        ("8", None, True),
+        ("8 then none", None, False),
+        ("none then 8", None, True),
+        ("none", None, False),
+    ],
+)
+def test_of_the_numbers_of_buckets_of_a_log_the_last_one_counts(has: str, declared: str | None, stops: bool) -> None:
+    properties = {} if declared is None else {kinds.BUCKETS_PROPERTY: declared}
+    stored = Stored(struct(a=INT), (), {kinds.BUCKETS_PROPERTY: has})
+    found = stored_differences(stored, Stored(struct(a=INT), (), properties))
+    assert [one.kind for one in found] == [kinds.BUCKETS] * stops
+
+
+def test_a_log_gets_what_a_newer_version_records_even_where_no_load_adds_a_column() -> None:
+    has = struct(_control=struct(a=INT), s=struct(a=INT))
+    declared = struct(_control=struct(a=INT, b=INT), s=struct(a=INT, b=INT))
+    found = stored_differences(Stored(has), Stored(declared), adaptation=Adaptation(add=False))
+    assert {one.column: one.kind for one in found} == {"_control.b": kinds.MEMBER_ADDED, "s.b": kinds.ADDED_NOT}
+
+
 def test_a_column_less_stops_a_load_only_where_the_whole_content_identifies_a_row() -> None:
     for whole, outcome in ((True, "stops"), (False, "ignored")):
         [one] = stored_differences(Stored(struct(a=INT, b=INT)), Stored(struct(a=INT)), whole=whole)
@@ -110,7 +135,7 @@ def test_a_column_less_stops_a_load_only_where_the_whole_content_identifies_a_ro
         ("incload.keys", kinds.KEYS),
         ("incload.write", kinds.WRITE),
         ("incload.buckets", kinds.BUCKETS),
-        ("incload.bucket_keys", kinds.BUCKETS),
+        ("incload.bucket_keys", kinds.BUCKET_KEYS),
         ("incload.versions", kinds.VERSIONS),
         ("incload.windows", kinds.WINDOWS),
         ("delta.checkpointInterval", kinds.SETTING),

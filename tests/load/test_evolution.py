@@ -90,6 +90,11 @@ CASES = [
     Case(stored_kinds.KEYS, {"keys": ["id"]}, {"changes": Changes(keys=["id", "value"], **BY_SEQ)}),
     Case(stored_kinds.PARTITIONING, {"write": Merge(partition_by="value")}, {"write": Merge()}),
     Case(stored_kinds.BUCKETS, {"write": Merge(buckets=4)}, {"write": Merge(buckets=8)}),
+    Case(
+        stored_kinds.BUCKET_KEYS,
+        {"write": Merge(buckets=4), "changes": Changes(keys=["id", "value"], **BY_SEQ)},
+        {"write": Merge(buckets=4), "changes": Changes(keys=["value", "id"], **BY_SEQ)},
+    ),
     Case(stored_kinds.WRITE, {"write": Merge()}, {"write": Append(), "changes": Changes(keys=["id"])}),
     Case(stored_kinds.VERSIONS, {"write": History()}, {"write": History(valid_from="begins")}),
     Case(stored_kinds.WINDOWS, {}, {"partitions_def": dg.HourlyPartitionsDefinition("2026-01-01-00:00")}),

@@ -13,6 +13,7 @@ from tests.mutations.mutants_of_transport import MUTANTS_OF_TRANSPORT
 
 LOAD = "tests/load/test_load.py::test_"
 BUCKETS = "tests/writes/test_buckets.py::test_"
+REBUCKET = "tests/maintenance/test_rebucket.py::test_"
 IN_ORDER = "tests/delta/test_statistics.py::test_"
 FILES = "tests/delta/test_data_files.py::test_"
 COMMITS = "tests/delta/test_commits.py::test_"
@@ -281,7 +282,7 @@ MUTANTS = [
            "load.rows(at, near=True)", "load.rows(at)",
            (f"{BUCKETS}a_load_reads_and_rewrites_only_the_buckets_of_its_keys[history]",)),
     Mutant("buckets counted by a history", PARTITION, "change_log.context:LoadContext.read_view",
-           "self.table.write.buckets is not None or not self.table.write.whole", "not self.table.write.whole",
+           "self.table.write.divided_into is not None or not self.table.write.whole", "not self.table.write.whole",
            (f"{BUCKETS}a_load_reads_and_rewrites_only_the_buckets_of_its_keys[history]",)),
     Mutant("a snapshot concerns every bucket", PARTITION, "change_log.read_view:ReadView.partitions",
            "if not self.by_place or self.empties:", "if not self.by_place:",
@@ -298,8 +299,29 @@ MUTANTS = [
            ("tests/change_log/test_read_view.py::test_rows_of_other_keys_stay_as_they_are_"
             "whether_a_table_counts_as_large_or_small[merge-large]",)),
     Mutant("one number of buckets", PARTITION, "declaration.write:Write.kept_as",
-           'kept |= {"buckets": str(self.buckets), "bucket_keys"', 'kept |= {"bucket_keys"',
+           'kept |= {"buckets": str(self.divided_into), "bucket_keys"', 'kept |= {"bucket_keys"',
            (f"{BUCKETS}the_number_of_buckets_of_a_table_stays",)),
+    Mutant("landings with another number of buckets", CONVERGENCE, "change_log.read_view:ReadView.partitions",
+           "self.buckets_of[key], self.buckets)", "self.buckets, self.buckets)",
+           (f"{REBUCKET}a_rebucketing_that_is_killed_anywhere_goes_on_and_until_then_nothing_is_loaded",)),
+    Mutant("no plan by former buckets", CONVERGENCE, "change_log.context:LoadContext._expect_buckets",
+           "if stored is not None and not agrees", "if False and not agrees",
+           (f"{REBUCKET}a_load_that_runs_meanwhile_is_merged_before_or_stops_and_is_loaded_afterwards",)),
+    Mutant("merges by former buckets are called off", CONVERGENCE, "maintenance.rebucket:_take_over",
+           "call_off_all_merges(load, records, _others_first(load))", "pass",
+           (f"{REBUCKET}a_merge_that_was_planned_before_is_rejected_however_late_it_is_sent",)),
+    Mutant("landings before another number of buckets are merged", CONVERGENCE, "maintenance.rebucket:_take_over",
+           "if _not_merged(load, records):", "if False:",
+           (f"{REBUCKET}a_table_whose_loads_always_land_first_stays_as_it_is",)),
+    Mutant("a rewritten table is not taken for the former one", CONVERGENCE, "maintenance.rebucket:_is_rewritten",
+           "or 0) > int(begun)", "or 0) < int(begun)",
+           (f"{REBUCKET}a_rebucketing_that_was_killed_after_its_commit_can_become_one_to_the_former_number",)),
+    Mutant("another number of buckets is proven", BINS, "maintenance.rebucket:_prove",
+           "if not differing:", "if True:",
+           (f"{REBUCKET}rows_that_differ_after_the_rewrite_are_taken_back",)),
+    Mutant("the largest key is one of changes", EXPLAIN, "ingest.facts:_most",
+           'if one["item"] is not None', "if True",
+           ("tests/checks/test_skew.py::test_rejected_rows_are_of_no_key",)),
     Mutant("one order of bucket keys", PARTITION, "declaration.write:Write.kept_as",
            '", ".join(changes.keys)}', '", ".join(sorted(changes.keys))}',
            ("tests/load/test_changed_declarations.py::"

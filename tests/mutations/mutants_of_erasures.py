@@ -49,7 +49,7 @@ MUTANTS_OF_ERASURES = [
            "return strip.before == merged and strip.commit(", "return strip.commit(",
            (f"{BESIDE}a_window_that_is_loaded_while_its_markers_are_about_to_be_removed_keeps_its_record",)),
     Mutant("erasure: merges are called off", PROTECTION, "erasure.erase_rows:erase_rows",
-           "_call_off_all_merges(load, records)", "pass",
+           'call_off_all_merges(load, records, _others_first(load, "the table"))', "pass",
            (f"{BESIDE}a_merge_that_is_sent_after_the_last_landing_of_an_erasure_is_refused",)),
     Mutant("erasure: fingerprints have a form", PROTECTION, "protection.erasures:check_fingerprints",
            "if wrong or not fingerprints:", "if not fingerprints:", (REFUSED,)),

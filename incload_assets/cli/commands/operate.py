@@ -1,4 +1,4 @@
-"""``incload pause``, ``resume``, ``silence`` and ``compact``: loads and messages stopped for a time, smaller logs."""
+"""``incload pause``, ``resume``, ``silence``, ``compact``, ``rebucket``: stopped loads and messages, other sizes."""
 
 from datetime import datetime
 from typing import Annotated
@@ -14,6 +14,7 @@ from incload_assets.cli.support.runs import free_from_killed_runs, run_compactio
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.maintenance.compact_logs import at_rest_in, plan_compaction
+from incload_assets.maintenance.rebucket import as_wanted, rebucket_alone
 from incload_assets.platform.errors import IncrementalLoadError
 from incload_assets.platform.wording import several
 from incload_assets.progress import pause as pauses
@@ -126,6 +127,40 @@ def compact(ctx: typer.Context, table: TableName, yes: Yes = False) -> None:
         f"{found['log_windows_added']} of them for the first time; removed {found['log_changes_removed']} of "
         f"{several(found['log_changes_before'], 'change')} from the log; left alone: {found['log_windows_busy']}"
     )
+
+
+def rebucket(
+    ctx: typer.Context,
+    table: TableName,
+    buckets: Annotated[
+        int | None,
+        typer.Option("--buckets", min=2, max=1000, help="The declared number; with buckets='auto' any."),
+    ] = None,
+    because: Annotated[str, typer.Option("--because", help="Why, for the audit.")] = "",
+) -> None:
+    """Divide a table into the number of hash buckets that its declaration has now.
+
+    Declare the number first, for example `Merge(buckets=64)`: loads stop until the table has it. With `buckets="auto"`
+    the command alone says the number.
+
+    The table is rewritten in one commit, and its rows are proven equal before and after, bucket by bucket. Meanwhile it
+    is paused; readers go on. A command that was killed goes on when it is repeated.
+
+    - **Writes:** every file of the table, properties of table and log, entries in the audit.
+    - **Spark:** started if it is not up.
+    - **Dagster's instance:** not used.
+
+    Example: `incload rebucket customers --buckets 64`
+    """
+    with open_project(verbose=ctx.obj) as project:
+        wanted = as_wanted(project.table(table), buckets)
+        with (
+            screen.apart(verbose=project.verbose) as console,
+            console.status(f"dividing {wanted.name}"),
+            project.load(wanted) as load,
+        ):
+            done = rebucket_alone(load, buckets, because=because)
+    screen.say(escape(done.summary(wanted.name)))
 
 
 def _gone(project: Project, table: Table, older_than: datetime) -> list[str]:

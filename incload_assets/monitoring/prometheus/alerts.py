@@ -253,6 +253,8 @@ CHECKS = tuple(
          "Declare the fields and fill them, or ignore them.", "schema-break", "F3"),
         ("SourceFiles", "source_files", _REACHABLE, timedelta(0), "loaded files are gone from the source",
          "Restore the files, or let their rows be removed.", "missed-updates", "F1"),
+        ("Skew", "skew", "", timedelta(0), "one key, partition or bucket has far more rows than the others",
+         "Have a default that stands for a missing key corrected, or change the number of buckets.", "skew", ""),
         ("Conflicts", "conflicts", "", timedelta(0), "its sources contradict each other",
          "Let the owners of the sources settle which one is right.", "duplicate-writes", "F2"),
     )

@@ -221,6 +221,7 @@ FIRES = (
     ),
     Case("the source sends other fields", failed("schema", "WARN"), {"IncloadSchemaDrift": "ticket"}),
     Case("files are gone", failed("source_files", "WARN"), {"IncloadSourceFiles": "ticket"}),
+    Case("one key has most of the rows", failed("skew", "WARN"), {"IncloadSkew": "ticket"}),
     Case("sources contradict each other", failed("conflicts", "WARN"), {"IncloadConflicts": "ticket"}),
     Case("a table cannot be read", {of("incload_readable"): always(0)}, {"IncloadTableUnreadable": "page"}),
     Case("a source does not answer", {of("incload_source_up"): always(0)}, {"IncloadSourceDown": "page"}),
