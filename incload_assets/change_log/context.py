@@ -16,6 +16,7 @@ from incload_assets.change_log.read_view import ReadView, first_sequences
 from incload_assets.change_log.scratch import ScratchLake
 from incload_assets.change_log.scratch_log import ScratchLog
 from incload_assets.change_log.window_records import WindowRecord
+from incload_assets.contract.adaptation import CHANGE_FEED
 from incload_assets.declaration.layout import laid_out_by, touched_sql
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
@@ -198,7 +199,7 @@ class LoadContext:
             moves=moves,
             newer=False,
             near_rows=0,
-            feeds=table.metadata().configuration.get("delta.enableChangeDataFeed", "").lower() == "true",
+            feeds=table.metadata().configuration.get(CHANGE_FEED, "").lower() == "true",
             near_files=None,
             window_files=parquet_files(log, self.lake.spark_uri(self.log.uri), pa.concat_tables([here, others])),
             sizes=sizes,

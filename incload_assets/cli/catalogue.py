@@ -37,6 +37,7 @@ _PANELS = {
     },
     "Look": {
         "history": ("history", "Show the loads of a table, newest last: when, by whom, why, and what they changed."),
+        "changes": ("changes", "Show which rows a table's commits changed, from its change feed."),
         "audit": ("history", "Show who did what to tables, where and why, and verify that nobody altered the record."),
         "slo": ("service_levels", "Show per table whether its objectives are met, and the error budget left."),
         "doctor": ("restore", "Compare what Dagster, the logs, the tables and the lake's identity say."),

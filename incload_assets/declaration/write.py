@@ -18,6 +18,8 @@ _BUCKETS = "a whole number from 2 to 1000, such that a bucket has some tens of m
 Buckets = Annotated[int, Field(ge=2, le=1000, description=_BUCKETS)]
 BUCKET = "_bucket"
 """Partition column of a table that is divided into hash buckets."""
+FEED_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
+"""Columns that Delta adds to the rows of a change data feed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,10 +34,14 @@ class Write:
             None: not divided. A load reads and rewrites only files of the buckets of its changes, so that a few changes
             to a large table cost little; many changes touch every bucket anyway. The table gets a partition column
             ``_bucket``.
+        change_feed: Whether the table has Delta's change data feed (``delta.enableChangeDataFeed``): a reader that
+            applies its changes, version by version, has the table. An existing table has it from its next load on. A
+            feed that is on stays on. See :mod:`incload_assets.delta.change_feed`.
     """
 
     partition_by: str | None = None
     buckets: Buckets | None = field(default=None, repr=False)  # affects where a row is stored, not its content
+    change_feed: bool = field(default=False, repr=False)  # affects what readers are told, not its content
 
     keyed: ClassVar[bool] = True
     """Whether changes need a key."""
