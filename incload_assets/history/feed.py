@@ -188,8 +188,8 @@ def _expired(table: Table, delta: DeltaTable, what: str, kept: int | None = None
     commits, files = (properties[name].removeprefix("interval ") for name in _RETENTION)
     return IncrementalLoadError(
         f"{table.name}: {what} are no longer kept",
-        rule=f"Delta keeps commits for {commits} (delta.logRetentionDuration) and files that no version uses any longer "
-        f"for {files} (delta.deletedFileRetentionDuration); an erasure removes both at once",
+        rule=f"Delta keeps commits for {commits} (delta.logRetentionDuration) and files that no version uses any "
+        f"longer for {files} (delta.deletedFileRetentionDuration); an erasure removes both at once",
         remedy=f"incload changes {table.name} --since {'a later version' if kept is None else kept}; {_REMEDY}",
     )
 

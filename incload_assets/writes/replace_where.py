@@ -82,9 +82,9 @@ def replace_content(
 ) -> Merged | None:
     """Replaces a part of the table by all rows that it should have, in one fenced commit, by a :func:`content_plan`.
 
-    If no row differs, only the fence is committed. A table with a change feed gets a MERGE instead, so that its feed has
-    only what differs. ``where`` is a SQL condition with literals; None: the whole table. The result is None if another
-    load committed first, so that a new plan is needed.
+    If no row differs, only the fence is committed. A table with a change feed gets a MERGE instead, so that its feed
+    has only what differs. ``where`` is a SQL condition with literals; None: the whole table. The result is None if
+    another load committed first, so that a new plan is needed.
     """
     pending = plan.actions.filter(F.col("_action").isin(*PENDING))
     counts = {row["_action"]: row["count"] for row in pending.groupBy("_action").count().head(len(PENDING))}

@@ -93,6 +93,7 @@ CASES = [
     Case(stored_kinds.WRITE, {"write": Merge()}, {"write": Append(), "changes": Changes(keys=["id"])}),
     Case(stored_kinds.VERSIONS, {"write": History()}, {"write": History(valid_from="begins")}),
     Case(stored_kinds.WINDOWS, {}, {"partitions_def": dg.HourlyPartitionsDefinition("2026-01-01-00:00")}),
+    Case(stored_kinds.FEED_STAYS, {"write": Merge(change_feed=True)}, {"write": Merge()}),
     Case(stored_kinds.SETTING, {}, {"changes": Changes(keys=["id"], sequence_by=["value"])}),
     of_contract(declared_kinds.RENAMED, PLAIN, model(text=TEXT)),
     of_contract(declared_kinds.LOOSENED, model(value=(TEXT, {"nullable": False})), PLAIN),
