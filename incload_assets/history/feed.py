@@ -21,7 +21,7 @@ from incload_assets.progress.pause import parse_since
 from incload_assets.writes.commit_notes import noted
 
 ORDER = ("update_preimage", "delete", "update_postimage", "insert")
-"""The kinds of a feed's rows, in the order in which a reader applies those of one commit."""
+"""The kinds of a feed's rows, in the order in which a reader applies the rows of a commit."""
 _KIND, _VERSION, _AT = FEED_COLUMNS
 _KEEPS_PROPERTIES = {"MERGE", "DELETE", "UPDATE", "OPTIMIZE", "VACUUM START", "VACUUM END"}
 """Operations of Delta's history that leave a table's properties as they are."""
@@ -30,7 +30,7 @@ _RETENTION = {
     "delta.deletedFileRetentionDuration": "interval 1 week",
 }
 """How long Delta keeps commits, and files that no version uses any longer, with their defaults."""
-_REMEDY = "a reader that is behind takes the table anew, see incload docs tables"
+_REMEDY = "a reader that is behind reads the whole table again, see incload docs tables"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class FeedRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Feed:
-    """What the versions ``since`` to ``until`` of a table changed, oldest first; ``rows`` are the first ones only."""
+    """The changes of the versions ``since`` to ``until`` of a table, oldest first; ``rows`` are the first ones only."""
 
     table: str
     since: int
@@ -77,7 +77,7 @@ class Feed:
 
 
 def feed_of(table: Table, lake: Lake, since: str, *, limit: int) -> Feed:
-    """What a table's commits changed, from a version, a time, or the first commit of a run on.
+    """The changes by a table's commits, from a version, a time, or the first commit of a run on.
 
     Args:
         since: A version; an instant or a duration as :func:`~incload_assets.progress.pause.parse_since` reads them; or
@@ -134,8 +134,8 @@ def _since(table: Table, delta: DeltaTable, commits: Mapping[int, Mapping[str, A
     if text.isdigit():
         raise IncrementalLoadError(
             f"{table.name} has no version {text} and no commit of such a run; its newest version is {newest}",
-            rule="versions count up from 0; a table that was made again begins anew",
-            remedy=f"incload changes {table.name} --since {newest}, or take the table anew",
+            rule="versions count up from 0; a table that was made again begins again",
+            remedy=f"incload changes {table.name} --since {newest}, or read the whole table again",
         )
     try:
         instant = parse_since(text, now())

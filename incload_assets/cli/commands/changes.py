@@ -69,7 +69,7 @@ def _show(found: Feed) -> None:
     screen.say(
         escape(
             f"{found.table}: versions {found.since} to {found.until}, {several(len(found.commits), 'commit')} with "
-            f"{inserted:,} inserts, {updated:,} updates, {deleted:,} deletes."
+            f"{several(inserted, 'insert')}, {several(updated, 'update')}, {several(deleted, 'delete')}."
         )
         if found.since <= found.until
         else escape(f"{found.table}: nothing has changed since; version {found.until} is its newest.")
