@@ -11,7 +11,7 @@ from incload_assets.contract.contract import Contract
 from incload_assets.contract.protection import Hashed, Tokens
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.field_types import check_arguments
-from incload_assets.declaration.write import FEED_COLUMNS, Write
+from incload_assets.declaration.write import Write
 from incload_assets.platform.errors import DeclarationError
 from incload_assets.platform.lake import OWN_FOLDERS
 
@@ -84,12 +84,6 @@ def check_columns(table_name: str, contract: Contract, changes: Changes, write: 
                     remedy="name a column of a plain type",
                 )
     _check_protection(table_name, contract, changes, write)
-    if write.change_feed and (taken := [name for name in contract.names if name.lower() in FEED_COLUMNS]):
-        raise DeclarationError(
-            f"{table_name}: {contract.model_name} has a column {taken[0]!r}, and write.change_feed is True",
-            rule=f"Delta adds {', '.join(FEED_COLUMNS)} to the rows of a change data feed",
-            remedy="rename the column in the contract, and fill it in the function from a field of the source",
-        )
     if write.buckets is not None:
         _check_buckets(table_name, types, changes, write)
     if write.partition_by in changes.sequence_by:

@@ -30,6 +30,8 @@ _RETENTION = {
     "delta.deletedFileRetentionDuration": "interval 1 week",
 }
 """How long Delta keeps commits, and files that no version uses any longer, with their defaults."""
+_ESCAPED = "%25"
+"""An escaped percent sign: deltalake escapes the name of a folder of a feed that Spark has escaped before."""
 _REMEDY = "a reader that is behind reads the whole table again, see incload docs tables"
 
 
@@ -203,6 +205,12 @@ def _batches(
     except Exception as error:  # deltalake's own, without a class that tells what it is
         if "not found" not in str(error):
             raise
+        if _ESCAPED in str(error):
+            raise IncrementalLoadError(
+                f"{table.name}: the files of its change feed are in partitions whose values have a sign such as ':'",
+                rule="deltalake finds no file of a feed in such a partition; Spark does",
+                remedy=f"read it in Spark, with the options readChangeFeed and startingVersion={first}",
+            ) from None
         raise _expired(table, delta, f"files of the versions {first} to {last}") from None
 
 

@@ -28,9 +28,6 @@ MUTANTS_OF_FEEDS = [
            "    if at.feeds:\n        return False\n", "",
            ("tests/writes/test_replace_where.py::test_a_rewrite_can_be_switched_off_and_is_not_made_where_the_change_"
             "feed_would_tell_of_every_row[change feed]",)),
-    Mutant("columns of a feed are refused", EXPLAIN, "declaration.rules:check_columns",
-           "if write.change_feed and (taken", "if False and (taken",
-           (f"{FEEDS}a_column_that_a_feed_adds_is_refused_when_it_is_declared",)),
     Mutant("changes before the oldest kept commit are refused", EXPLAIN, "history.feed:_check_kept",
            "if first < kept:", "if False:",
            (f"{FEEDS}what_is_no_longer_kept_is_an_error_with_the_retention_and_the_remedy",)),
