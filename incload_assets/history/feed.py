@@ -30,6 +30,8 @@ _RETENTION = {
     "delta.deletedFileRetentionDuration": "interval 1 week",
 }
 """How long Delta keeps commits, and files that no version uses any longer, with their defaults."""
+SHORTEST_RUN = 8
+"""Signs of a run's identifier that name it, as many as tables of runs show: ``2d`` is two days, and may begin a run."""
 _ESCAPED = "%25"
 """An escaped percent sign: deltalake escapes the name of a folder of a feed that Spark has escaped before."""
 _REMEDY = "a reader that is behind reads the whole table again, see incload docs tables"
@@ -83,7 +85,7 @@ def feed_of(table: Table, lake: Lake, since: str, *, limit: int) -> Feed:
 
     Args:
         since: A version; an instant or a duration as :func:`~incload_assets.progress.pause.parse_since` reads them; or
-            the identifier of a run, or its beginning.
+            the identifier of a run, or at least its first eight signs.
         limit: The greatest number of rows.
 
     Raises:
@@ -110,7 +112,9 @@ def feed_of(table: Table, lake: Lake, since: str, *, limit: int) -> Feed:
     _check_kept(table, lake, delta, commits, first)
     counts: Counter[tuple[int, str]] = Counter()
     for batch in _batches(table, delta, first, delta.version(), [_KIND, _VERSION]):
-        counts.update(zip(batch[_VERSION].to_pylist(), batch[_KIND].to_pylist(), strict=True))
+        grouped = pa.Table.from_batches([batch]).group_by([_VERSION, _KIND]).aggregate([([], "count_all")])
+        for row in grouped.to_pylist():
+            counts[row[_VERSION], row[_KIND]] += row["count_all"]
     changed = [_commit(commits[version], counts) for version in sorted({version for version, _ in counts})]
     return Feed(
         table=table.name,
@@ -131,7 +135,8 @@ def _since(table: Table, delta: DeltaTable, commits: Mapping[int, Mapping[str, A
     if text.isdigit() and int(text) <= newest + 1:  # a reader that has all versions asks for the next one
         return int(text)
     runs = {version: _note(commit)[1] for version, commit in commits.items()}
-    if of_run := [version for version, them in runs.items() if any(run.startswith(text) for run in them)]:
+    of_run = [version for version, them in runs.items() if any(run.startswith(text) for run in them)]
+    if of_run and len(text) >= SHORTEST_RUN:
         return min(of_run)
     if text.isdigit():
         raise IncrementalLoadError(
@@ -144,8 +149,8 @@ def _since(table: Table, delta: DeltaTable, commits: Mapping[int, Mapping[str, A
     except IncrementalLoadError as error:
         raise IncrementalLoadError(
             f"{table.name}: {text!r} is no version, no time and no duration, and no run that the kept commits name",
-            rule=f"{error.rule}; a run is named by the first signs of its identifier, and a load that changed nothing "
-            "makes no commit",
+            rule=f"{error.rule}; a run is named by the first {SHORTEST_RUN} signs of its identifier, and a load that "
+            "changed nothing makes no commit",
             remedy=f"see incload history {table.name} for its runs, or write for example --since 2h",
         ) from None
     later = [version for version, commit in commits.items() if _at(commit) >= instant]

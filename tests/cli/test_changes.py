@@ -67,7 +67,10 @@ def test_the_rows_that_are_not_shown_are_counted(clone: Clone) -> None:
     assert "1 of 5 rows of the feed are shown; --limit shows more." in told
 
 
-def test_a_version_that_is_not_there_is_an_error(clone: Clone) -> None:
+def test_what_names_no_commit_is_an_error(clone: Clone) -> None:
+    for since in ("", RUN[:7], "last week"):
+        code, told, wrong = changes(clone, "--since", since)
+        assert (code, told) == (1, "") and "is no version, no time and no duration" in wrong
     code, told, wrong = changes(clone, "--since", "7")
     assert (code, told) == (1, "")
     assert "payments has no version 7" in wrong and "Remedy: incload changes payments --since 2" in wrong
