@@ -157,7 +157,7 @@ def test_what_is_told_of_a_difference_is_what_a_load_does(case: Case, declare: C
     assert (len(changed - {after.uri}) == 1) == any("log" in place for place in applied)
     left = [found for found, _ in lake_differences(after.table, after.lake)]
     assert [found for found in left if found.kind.outcome not in ("ignored", "validated from now on")] == []
-    assert {found.kind for found in left} <= {stored_kinds.DROPPED, stored_kinds.MEMBER_ORDER}
+    assert {found.kind for found in left} <= {stored_kinds.DROPPED, stored_kinds.MEMBER_ORDER, stored_kinds.FEED_STAYS}
 
 
 def test_every_kind_is_among_the_cases() -> None:
