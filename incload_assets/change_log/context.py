@@ -18,7 +18,7 @@ from incload_assets.change_log.read_view import ReadView, first_sequences
 from incload_assets.change_log.scratch import ScratchLake
 from incload_assets.change_log.scratch_log import ScratchLog
 from incload_assets.change_log.window_records import WindowRecord
-from incload_assets.contract.adaptation import BUCKETS, BUCKETS_PROPERTY, NO_BUCKETS, THEN, agrees
+from incload_assets.contract.adaptation import BUCKETS, BUCKETS_PROPERTY, CHANGE_FEED, NO_BUCKETS, THEN, agrees
 from incload_assets.declaration.layout import laid_out_by, touched_sql, values_of
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
@@ -221,7 +221,7 @@ class LoadContext:
             moves=moves,
             newer=False,
             near_rows=0,
-            feeds=table.metadata().configuration.get("delta.enableChangeDataFeed", "").lower() == "true",
+            feeds=table.metadata().configuration.get(CHANGE_FEED, "").lower() == "true",
             buckets=self.table.write.divided_into,
             buckets_of={key: self.log.buckets_of(log, records[key].buckets) for key in keys},
             near_files=None,

@@ -41,6 +41,7 @@ _PANELS = {
             "as_of",
             "Show the rows of a history in effect at one time, as they were known at another.",
         ),
+        "changes": ("changes", "Show which rows a table's commits changed, from its change feed."),
         "audit": ("history", "Show who did what to tables, where and why, and verify that nobody altered the record."),
         "slo": ("service_levels", "Show per table whether its objectives are met, and the error budget left."),
         "doctor": ("restore", "Compare what Dagster, the logs, the tables and the lake's identity say."),

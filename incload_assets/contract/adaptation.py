@@ -173,17 +173,26 @@ SETTING = Kind(
     "applied",
     "The property is set in a commit of its own",
 )
+FEED_STAYS = Kind(
+    "change feed no longer declared",
+    "ignored",
+    "The feed stays on, for readers that follow the table by it",
+    remedy="declare change_feed=True again; or, if no reader is left, ALTER TABLE … UNSET TBLPROPERTIES "
+    "('delta.enableChangeDataFeed')",
+)
 STORED_KINDS = (
     ADDED, ADDED_UNSET, ADDED_NOT, DROPPED, DROPPED_CONTENT,
     WIDENED, WIDENED_BY_LOAD, WIDENED_TEXT, WIDENED_PLACE, NARROWED, RETYPED, SPELLING,
     MEMBER_ADDED, MEMBER_DROPPED, MEMBER_ORDER, NESTED,
-    KEYS, PARTITIONING, BUCKETS, BUCKET_KEYS, WRITE, VERSIONS, WINDOWS, ANOTHER_ERA, SETTING,
+    KEYS, PARTITIONING, BUCKETS, BUCKET_KEYS, WRITE, VERSIONS, WINDOWS, ANOTHER_ERA, SETTING, FEED_STAYS,
 )  # fmt: skip
 """The kinds of differences that can be seen in a Delta table."""
 IDENTITY_KINDS = (KEYS, BUCKETS, BUCKET_KEYS, WRITE, VERSIONS, WINDOWS)
 """The kinds of differences in what identifies rows, and how they are written."""
 OWN = "incload."
 """The prefix of table properties that describe the rows of a table."""
+CHANGE_FEED = "delta.enableChangeDataFeed"
+"""The property of a table whose commits tell which rows they changed."""
 UNTIL = " until "
 """Separator of a former definition of windows and the instant until which it counted, in its property."""
 BUCKETS_PROPERTY = f"{OWN}buckets"
@@ -317,6 +326,8 @@ def _of_properties(has: Mapping[str, str], declared: Mapping[str, str]) -> Itera
         if kind == WINDOWS and now.startswith(f"{was}{UNTIL}"):
             kind = ANOTHER_ERA
         yield Difference(kind, name, was, now)
+    if (was := has.get(CHANGE_FEED)) == "true" and CHANGE_FEED not in declared:
+        yield Difference(FEED_STAYS, CHANGE_FEED, was, None)
 
 
 def _of_columns(

@@ -4,7 +4,7 @@ from dataclasses import fields
 
 import pyspark.sql.types as T
 
-from incload_assets.contract.adaptation import OWN, Adaptation, Stored
+from incload_assets.contract.adaptation import CHANGE_FEED, OWN, Adaptation, Stored
 from incload_assets.contract.described import ColumnDescription, TableContract
 from incload_assets.contract.model import Field
 from incload_assets.declaration.eras import windows_text
@@ -12,7 +12,7 @@ from incload_assets.declaration.table import Table
 from incload_assets.declaration.write import BUCKET, Write
 
 WINDOWS = f"{OWN}windows"
-_STORED = ("partition_by", "buckets")
+_STORED = ("partition_by", "buckets", "change_feed")
 """Arguments of write strategies that are in what is stored."""
 _COMMENT = {"comment": "Hash of the key, modulo the number of buckets; for pruning files only"}
 
@@ -41,8 +41,11 @@ def stored_as(table: Table) -> Stored:
     if table.write.divided_into is not None:
         columns = T.StructType([*columns.fields, T.StructField(BUCKET, T.IntegerType(), True, _COMMENT)])
     kept = {f"{OWN}{name}": value for name, value in table.write.kept_as(table.changes).items()}
-    definition = {WINDOWS: windows_text(table.former_partitions, table.partitions_def)}
-    return Stored(columns, table.write.stored_by, kept if table.write.supersedes else kept | definition)
+    if not table.write.supersedes:
+        kept[WINDOWS] = windows_text(table.former_partitions, table.partitions_def)
+    if table.write.change_feed:
+        kept[CHANGE_FEED] = "true"
+    return Stored(columns, table.write.stored_by, kept)
 
 
 def adaptation_of(table: Table) -> Adaptation:

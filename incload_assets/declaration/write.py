@@ -19,6 +19,8 @@ _BUCKETS = "a whole number from 2 to 1000, such that a bucket has some tens of m
 Buckets = Annotated[int, Field(ge=2, le=1000, description=_BUCKETS)]
 AUTO: Final = "auto"
 """The number of buckets of a table whose first load chooses it."""
+FEED_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
+"""Columns that Delta adds to the rows of a change data feed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,11 +35,15 @@ class Write:
             None: not divided; ``"auto"``: the first load of a new table chooses the number by its size. A load reads
             and rewrites only files of the buckets of its changes, so that a few changes to a large table cost little;
             many changes touch every bucket anyway. The table gets a partition column ``_bucket``.
+        change_feed: Whether the table has Delta's change data feed (``delta.enableChangeDataFeed``): a reader that
+            applies its changes, version by version, has the table. An existing table has it from its next load on. A
+            feed that is on stays on. See :mod:`incload_assets.delta.change_feed`.
     """
 
     partition_by: str | None = None
     # affects where a row is stored, not its content
     buckets: Buckets | Literal["auto"] | None = field(default=None, repr=False)
+    change_feed: bool = field(default=False, repr=False)  # affects what readers are told, not its content
 
     keyed: ClassVar[bool] = True
     """Whether changes need a key."""

@@ -21,6 +21,14 @@ def commit_note(at: ReadView) -> str:
     return f"{_MERGED}{keys[0]}{f'{_TO}{keys[-1]}' if len(keys) > 1 else ''}{_RUN}{_AND.join(runs)}"
 
 
+def noted(message: str) -> tuple[str, tuple[str, ...]] | None:
+    """The windows, as text, and the runs of a merge by its message; None if it is another's message."""
+    windows, _, runs = message.rpartition(_RUN)
+    if not windows.startswith(_MERGED):
+        return None
+    return windows.removeprefix(_MERGED), tuple(runs.split(_AND))
+
+
 @dataclass(frozen=True)
 class MergesNoted:
     """The merges in the commits that Delta still keeps: first and last partition key of each, by run.
@@ -37,10 +45,9 @@ class MergesNoted:
         merges: dict[str, list[tuple[str, str]]] = defaultdict(list)
         commits = delta.history()
         for commit in commits:
-            windows, _, runs = str(commit.get("userMetadata") or "").rpartition(_RUN)
-            if windows.startswith(_MERGED):
-                first, _, last = windows.removeprefix(_MERGED).partition(_TO)
-                for run in runs.split(_AND):
+            if (merge := noted(str(commit.get("userMetadata") or ""))) is not None:
+                first, _, last = merge[0].partition(_TO)
+                for run in merge[1]:
                     merges[run].append((first, last or first))
         oldest = min(commits, key=lambda commit: int(commit["version"]), default=None)
         if oldest is None or not oldest["version"]:

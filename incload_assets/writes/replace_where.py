@@ -82,16 +82,36 @@ def replace_content(
 ) -> Merged | None:
     """Replaces a part of the table by all rows that it should have, in one fenced commit, by a :func:`content_plan`.
 
-    If no row differs, only the fence is committed. ``where`` is a SQL condition with literals; None: the whole table.
-    The result is None if another load committed first, so that a new plan is needed.
+    If no row differs, only the fence is committed. A table with a change feed gets a MERGE instead, so that its feed
+    has only what differs. ``where`` is a SQL condition with literals; None: the whole table. The result is None if
+    another load committed first, so that a new plan is needed.
     """
     pending = plan.actions.filter(F.col("_action").isin(*PENDING))
     counts = {row["_action"]: row["count"] for row in pending.groupBy("_action").count().head(len(PENDING))}
     if not counts:
         return merge(load, at, replace(plan, actions=plan.actions.filter("false")))
-    if not fenced_overwrite(load, at, wanted.select(*map(col, load.table.columns)), where):
-        return None
-    return Merged(inserted=counts.get("insert", 0), deleted=counts.get("delete", 0), rewrites=1)
+    done = Merged(inserted=counts.get("insert", 0), deleted=counts.get("delete", 0))
+    if at.feeds:
+        return done if _merge_content(load, at, plan, where) else None
+    replaced = fenced_overwrite(load, at, wanted.select(*map(col, load.table.columns)), where)
+    return replace(done, rewrites=1) if replaced else None
+
+
+def _merge_content(load: LoadContext, at: ReadView, plan: MergePlan, where: str | None) -> bool:
+    """Replaces the contents that stand too often or too rarely, and no others, in one fenced MERGE.
+
+    A MERGE cannot delete one of several equal rows: where fewer are wanted, all are deleted, and the wanted inserted.
+    """
+    more = F.col("_wanted") - F.col("_present")
+    fewer = F.concat(F.array(F.lit("delete")), _repeated("insert", F.col("_wanted")))
+    contents = plan.actions.filter(more != 0).dropDuplicates(["_window", "_id"])
+    actions = contents.withColumn("_action", F.explode(F.when(more > 0, _repeated("insert", more)).otherwise(fewer)))
+    same = f"s._action = 'delete' AND s._id = {row_id_sql(load.table.columns, 't')}"
+    if where is not None:
+        same = f"({where}) AND {same}"
+    # rows that a window no longer has may be in partitions that its present rows do not touch
+    anywhere = replace(at, by_place=False)
+    return merge(load, anywhere, replace(plan, actions=actions, match=same, valid="true")) is not None
 
 
 def fenced_overwrite(load: LoadContext, at: ReadView, rows: DataFrame, where: str | None) -> bool:
@@ -122,12 +142,14 @@ def pays(at: ReadView) -> bool:
 
     A rewrite pays if the partitions are empty and the changes few: many are not sorted by a MERGE that only inserts.
     Otherwise it pays for a single partition (or unpartitioned table) if all changes of the window are newer than its
-    rows, and numerous. It does not pay if the table has a change feed, which would then contain every row.
+    rows, and numerous. It does not pay if the table has a change feed, which would then contain every row that is there.
     """
-    if at.replaced or at.feeds:
+    if at.replaced:
         return False
     if not at.near_bytes:
         return 0 < at.changes <= MANY_CHANGES and at.partitions != []
+    if at.feeds:
+        return False
     one = at.partitions is not None and len(at.partitions) == 1 and len(at.records) == 1
     if not one or not at.newer or not at.near_rows:
         return False

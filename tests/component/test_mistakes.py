@@ -158,7 +158,7 @@ MISTAKES = {
     ),
     "argument of another write strategy": Mistake(
         "    partition_by: day", "    sums: [amount] # here", r"write\.sums is unknown\. Rule: the keys here are "
-        r"partition_by, buckets, soft_delete", seen=True,
+        r"partition_by, buckets, change_feed, soft_delete", seen=True,
     ),
     "partition that is no column": Mistake(
         "partition_by: day", "partition_by: month # here", r"write\.partition_by names 'month'",

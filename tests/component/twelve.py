@@ -127,7 +127,7 @@ def in_python(row: Any = Row, person: Any = Person, event: Any = Event) -> list[
         "customers": {
             "source": QueryByTime("shop", "public.customers", modified="updated_at", lag=timedelta(minutes=1)),
             "contract": person,
-            "write": Merge(buckets=16, soft_delete="is_deleted"),
+            "write": Merge(buckets=16, soft_delete="is_deleted", change_feed=True),
             "changes": Changes(keys="id", sequence_by="seq", delete_when="op = 'd'"),
             "subject": Subject("customer", by="id"),
             "evolution": Evolution(add="stop", unknown="stop", ignore=["utm_*"]),
@@ -229,7 +229,7 @@ attributes:
       source: {type: query_by_time, database: shop, table: "public.{{ name }}", modified: updated_at, lag: 1min}
       contract: tests.component.twelve.Person
       changes: {keys: id, sequence_by: seq, delete_when: "op = 'd'"}
-      write: {type: merge, buckets: 16, soft_delete: is_deleted}
+      write: {type: merge, buckets: 16, soft_delete: is_deleted, change_feed: true}
       subject: {kind: customer, by: id}
       evolution: {add: stop, unknown: stop, ignore: [utm_*]}
     payments:

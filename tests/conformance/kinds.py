@@ -197,10 +197,12 @@ NOT_ADOPTED = {"adopt items --dry-run": (1, "cannot be adopted")}
 """Tables whose rows do not say which changes made them."""
 OF_THREE_ROWS = {"trace items KEY": (0, "items KEY: the table has 3 rows, by change 1, 2, 3")}
 """Tables that keep what came before."""
+FOLLOWED = {"changes items --since 0": (0, "items: versions 0 to ")}
+"""Tables with a change feed."""
 
 OF_WRITES = [
     merged("merge"),
-    merged("merge in buckets", write=Merge(buckets=3)),
+    merged("merge in buckets", write=Merge(buckets=3, change_feed=True), answers=FOLLOWED),
     merged("merge by partition", write=Merge(partition_by="born")),
     merged(
         "merge with soft deletes",
@@ -325,7 +327,7 @@ OF_WRITES = [
     ),
     Kind(
         "overwrite",
-        write=Overwrite(partition_by="born"),
+        write=Overwrite(partition_by="born", change_feed=True),
         changes=Changes(),
         rows={
             D1: [plain("a", 10, 1), plain("b", 20, 1)],
@@ -336,7 +338,7 @@ OF_WRITES = [
         undone={("a", 10, 1), ("b", 20, 1), ("a", 11, 2)},
         accepted={("a", 10, 1), ("b", 20, 1), ("a", 11, 2), ("a", 12, 3), ("e", -5, 2)},
         fates=("in effect", "in effect", "in effect"),
-        answers=OF_THREE_ROWS,
+        answers=OF_THREE_ROWS | FOLLOWED,
     ),
     merged(
         "delete and insert",

@@ -39,6 +39,7 @@ HEALTHY = (
     Question("undo items --before 2100-01-01 --plan", "items: nothing was loaded since 2100-01-01."),
     Question("doctor", "examined: Dagster, logs, tables and lake agree"),
     Question("trace items KEY", "items KEY: the table has the row"),
+    Question("changes items --since 0", "items has no change feed", code=1),
     Question("quarantine items", "big: not >= 0"),
     Question("check items", "reconciliation passed", changes=RUNS),
     Question("status", "items "),

@@ -12,6 +12,7 @@ import pyarrow as arrow
 import pyarrow.parquet as parquet
 import pyspark.sql.types as T
 import pytest
+from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
 from incload_assets.change_log.decisions import FIX, Decision, decide, decisions_in_force, rejected_row_id
@@ -23,6 +24,7 @@ from incload_assets.erasure import erase as erase_module
 from incload_assets.erasure.erase import Eraser
 from incload_assets.erasure.erase_job import erase_job
 from incload_assets.erasure.erasure import Erasure, fingerprints_of
+from incload_assets.history.feed import feed_of
 from incload_assets.load.fill import fill_window
 from incload_assets.load.replay import replay_window
 from incload_assets.load.undo import undo_window
@@ -37,6 +39,7 @@ from incload_assets.writes.full_reload import FullReload
 from incload_assets.writes.history import History
 from incload_assets.writes.merge import Merge
 from incload_assets.writes.snapshot import Snapshot
+from tests.support.feeds import Follower
 from tests.support.former_fixes import turn_into_fixes
 from tests.support.guest_table import guest, house
 from tests.support.tables import Item, Loaded, day, make
@@ -178,6 +181,28 @@ def test_a_person_is_gone_from_every_file_and_all_other_rows_stay(
     assert table.rows() == oracle.rows()
     assert remains(table.lake.root) == []
     assert pause_of(table.lake, "items") is None
+
+
+def test_a_change_feed_has_the_person_no_more_and_a_reader_that_is_behind_gets_an_error_and_no_gap(
+    tmp_path: Path, declared: Declare
+) -> None:
+    write(tmp_path / "all", CONTENT)
+    table = loaded(declared("all", write=Merge(change_feed=True)), 1, 2)
+    behind = Follower(table.uri)
+    behind.check()
+    table.load(3)
+    assert any("_change_data" in file for file in remains(table.lake.root))
+    assert erase(table).is_proven
+    assert remains(table.lake.root) == []
+    with pytest.raises(DeltaError, match="Invalid table version"):
+        behind.follow()
+    with pytest.raises(IncrementalLoadError, match=r"no longer kept.*an erasure removes both at once"):
+        feed_of(table.table, table.lake, str(behind.version + 1), limit=1)
+    anew = Follower.of_now(table.uri)
+    write(tmp_path / "all", {4: [order("h", BERT, 32), *LATE]})
+    table.load(4)
+    anew.check()
+    assert anew.kinds == {"insert": 1}
 
 
 BY_SEQUENCE = Changes(sequence_by=["seq"], delete_when="op = 'd'")

@@ -92,9 +92,9 @@ def _slow(args: tuple[Any, ...], act: Act) -> tuple[Any, ...]:
     """The arguments of a statement that keeps the server busy, and in the midst of it something is done."""
     context, at, plan, *wanted = args
     threading.Timer(STATEMENT_IS_SENT_SECONDS * (3 if wanted else 1), act).start()  # a replacement counts rows first
-    if wanted:
+    if wanted and not at.feeds:
         return (context, at, plan, wanted[0].filter(SLEEP), *wanted[1:])
-    return (context, at, slowed(plan))
+    return (context, at, slowed(plan), *wanted)  # a table with a feed is merged by its plan
 
 
 def slowed(plan: MergePlan) -> MergePlan:

@@ -159,6 +159,8 @@ TELLING = {
     "full_reload": ("merging",),
     "overwrite": ("merging",),
     "delete_insert": ("merging",),
+    "merge_fed": ("after landing", "merging"),
+    "overwrite_fed": ("merging",),
 }
 """The points that are tried every day, by way of writing; a night run tries them all."""
 KILLED = [

@@ -98,6 +98,7 @@ CASES = [
     Case(stored_kinds.WRITE, {"write": Merge()}, {"write": Append(), "changes": Changes(keys=["id"])}),
     Case(stored_kinds.VERSIONS, {"write": History()}, {"write": History(valid_from="begins")}),
     Case(stored_kinds.WINDOWS, {}, {"partitions_def": dg.HourlyPartitionsDefinition("2026-01-01-00:00")}),
+    Case(stored_kinds.FEED_STAYS, {"write": Merge(change_feed=True)}, {"write": Merge()}),
     Case(stored_kinds.SETTING, {}, {"changes": Changes(keys=["id"], sequence_by=["value"])}),
     of_contract(declared_kinds.RENAMED, PLAIN, model(text=TEXT)),
     of_contract(declared_kinds.LOOSENED, model(value=(TEXT, {"nullable": False})), PLAIN),
@@ -161,7 +162,7 @@ def test_what_is_told_of_a_difference_is_what_a_load_does(case: Case, declare: C
     assert (len(changed - {after.uri}) == 1) == any("log" in place for place in applied)
     left = [found for found, _ in lake_differences(after.table, after.lake)]
     assert [found for found in left if found.kind.outcome not in ("ignored", "validated from now on")] == []
-    assert {found.kind for found in left} <= {stored_kinds.DROPPED, stored_kinds.MEMBER_ORDER}
+    assert {found.kind for found in left} <= {stored_kinds.DROPPED, stored_kinds.MEMBER_ORDER, stored_kinds.FEED_STAYS}
 
 
 def test_every_kind_is_among_the_cases() -> None:

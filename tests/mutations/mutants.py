@@ -6,6 +6,7 @@ from tests.mutations.mutants_of_care import MUTANTS_OF_CARE
 from tests.mutations.mutants_of_contracts import MUTANTS_OF_CONTRACTS
 from tests.mutations.mutants_of_encryption import MUTANTS_OF_ENCRYPTION
 from tests.mutations.mutants_of_erasures import MUTANTS_OF_ERASURES
+from tests.mutations.mutants_of_feeds import MUTANTS_OF_FEEDS
 from tests.mutations.mutants_of_lifetimes import MUTANTS_OF_LIFETIMES
 from tests.mutations.mutants_of_secrets import MUTANTS_OF_SECRETS
 from tests.mutations.mutants_of_sources import MUTANTS_OF_SOURCES
@@ -178,10 +179,6 @@ MUTANTS = [
     Mutant("fence of a rewrite", CONVERGENCE, "writes.replace_where:fenced_overwrite",
            '.option("txnVersion", fence_number(at))', '.option("txnVersion", __import__("time").time_ns())',
            (f"{REWRITING}a_rewrite_that_begins_after_its_successor_finished_changes_nothing",)),
-    Mutant("no rewrite under a change feed", IDLE, "writes.replace_where:pays",
-           " or at.feeds", "",
-           (f"{REWRITING}a_rewrite_can_be_switched_off_and_is_not_made_where_the_change_feed_would_tell_of_every_row"
-            "[change feed]",)),
     Mutant("fence of the landing", CONVERGENCE, "change_log.commit:commit",
            "added, app_id, number, replaced", 'added, app_id, __import__("time").time_ns(), replaced',
            (f"{LAWS}a_landing_that_was_held_back_is_refused_after_its_repetition",)),
@@ -859,6 +856,7 @@ MUTANTS = [
     *MUTANTS_OF_CONTRACTS,
     *MUTANTS_OF_LIFETIMES,
     *MUTANTS_OF_ERASURES,
+    *MUTANTS_OF_FEEDS,
     *MUTANTS_OF_ENCRYPTION,
     *MUTANTS_OF_SECRETS,
     *MUTANTS_OF_TRANSPORT,

@@ -11,6 +11,7 @@ from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.write import Write
 from incload_assets.trial.literal_source import Record
 from tests.support.change_streams import change_streams
+from tests.support.feeds import Follower
 from tests.support.sampling import NIGHT
 from tests.support.tables import DAYS, Item, Loaded, day, item
 
@@ -63,7 +64,9 @@ class Case:
         return {name: getattr(self, name) for name in ("contract", "write", "changes", "partitions_def")}
 
     def held(self, table: Loaded) -> set[tuple[Any, ...]]:
-        """What the table holds."""
+        """What the table holds, which a reader of its change feed has, too."""
+        if self.write.change_feed:
+            Follower(table.uri).check()
         return self.rows(table) if self.rows else table.rows(*self.columns)
 
     def right(

@@ -23,6 +23,7 @@ from incload_assets.progress.checkpoint import Checkpoint
 from incload_assets.trial.literal_source import Record
 from incload_assets.writes.merge_into import app_id
 from incload_assets.writes.plan import MergePlan
+from tests.support.feeds import Follower
 from tests.support.readers import check_alike
 from tests.support.tables import day, make
 from tests.writes.case import Case, Content, Hashes, hashes_of
@@ -85,6 +86,7 @@ class Run:
         self.overtaken: set[int] = set()
         self.hashes: Hashes = {}
         self.past: dict[int, list[Sequence[Record] | None]] = {}
+        self.reader = Follower(self.table.uri)
 
     def go(self) -> None:
         """All steps; ``done`` tells how many, should one fail.
@@ -100,6 +102,8 @@ class Run:
                 found, right = self.case.held(self.table), self.case.right(self.table, self.loaded, self.hashes)
                 if found != right:
                     raise Differs(step, found, right)
+                if self.case.write.change_feed:
+                    self.reader.check()
             self.done += 1
         if self.loaded:
             for uri in self.table.versions():
