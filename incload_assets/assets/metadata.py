@@ -9,7 +9,6 @@ from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import DELETE, UPSERTS
 from incload_assets.change_log.context import LoadContext
-from incload_assets.change_log.log import as_decided
 from incload_assets.contract.contract import MASK
 from incload_assets.contract.conversion import as_text
 from incload_assets.load.load import LoadReport

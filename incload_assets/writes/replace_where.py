@@ -142,7 +142,7 @@ def pays(at: ReadView) -> bool:
 
     A rewrite pays if the partitions are empty and the changes few: many are not sorted by a MERGE that only inserts.
     Otherwise it pays for a single partition (or unpartitioned table) if all changes of the window are newer than its
-    rows, and numerous. It does not pay if the table has a change feed, which would then contain every row that is there.
+    rows, and numerous. It does not pay if the table has a change feed, which would then hold every row that is there.
     """
     if at.replaced:
         return False
