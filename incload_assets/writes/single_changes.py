@@ -71,7 +71,7 @@ def _summed(rows: DataFrame, table: Table) -> DataFrame:
 
 
 def _hash(table: Table) -> Column:
-    """A hash of a row's values and of which are NULL, as Spark's hash skips NULLs; of nested values as JSON."""
+    """A hash of a row's values; it counts NULLs, which Spark's hash skips, and takes nested values as JSON."""
     parts: list[Column] = []
     for name in table.columns:
         value = col(name)
