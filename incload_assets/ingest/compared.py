@@ -21,7 +21,7 @@ def compared(
     All colliding rows are rejected, because the loader cannot know which one is correct. A unique value belongs to the
     key whose newest change in the window has it: older changes and deletes have given it up. Without ``places`` the
     caller has excluded keys in two partitions; with ``may_be_accepted`` people may have accepted some of the rows. With
-    ``in_fields`` the payloads are structs; only kept ones become text.
+    ``in_fields`` the payloads are structs, and the kept ones become text.
     """
     accepted = F.size("_reasons") == 0
     collisions = []

@@ -93,7 +93,7 @@ def fold_plan(load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
 
 
 def _only(changes: DataFrame, table: Table, prefix: str) -> DataFrame:
-    """The columns of :func:`_newest`, where each key has one change."""
+    """The columns of :func:`_newest`, if each key has one change."""
     one = F.lit(1)
     return _ordered(changes, table, prefix, [*table.identity, "_window"]).withColumns(
         {f"_{prefix}_rows": one, f"_{prefix}_distinct": one}

@@ -71,7 +71,7 @@ def _summed(rows: DataFrame, table: Table) -> DataFrame:
 
 
 def _hash(table: Table) -> Column:
-    """A hash of a row's values; it counts NULLs, which Spark's hash skips, and takes nested values as JSON."""
+    """A hash of a row's values, each beside whether it is NULL, as Spark's hash skips NULLs; nested values are JSON."""
     parts: list[Column] = []
     for name in table.columns:
         value = col(name)
