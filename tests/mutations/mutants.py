@@ -584,7 +584,7 @@ MUTANTS = [
            (OF_MOMENTS,)),
     Mutant("partial history: what was set is not in the table alone", CONVERGENCE, "writes.versions:version_plan",
            "if full or at.replaced or table.by_column else", "if full or at.replaced else",
-           (f"{PARTIAL_HISTORY}every_order_of_a_few_partial_changes_makes_the_same_versions",)),
+           (f"{PARTIAL_HISTORY}partial_changes_that_wait_are_counted_until_a_late_change_completes_them",)),
     Mutant("partial history: the version of code", IDLE, "declaration.declare:_code_version",
            ", *write.later_arguments)", ")",
            (f"{PARTIAL_HISTORY}only_the_version_of_code_of_partial_histories_knows_that_they_are_partial",)),
