@@ -31,7 +31,7 @@ SECTIONS = sections(PAGE.text)
 FAILURES = (
     "missed-updates", "duplicate-writes", "schema-break", "late-arrivals", "checkpoint-loss", "partial-commit",
     "clock-skew", "lag", "restart", "resync", "backfill", "rollback", "erasure", "full-disk", "spark-gone",
-    "postgres-gone", "source-down", "a-table-cannot-be-read",
+    "postgres-gone", "source-down", "skew", "a-table-cannot-be-read",
 )  # fmt: skip
 PARTS = ("Symptoms", "How to be sure", "Remedy", "How to know it is over", "What it costs", "Whom to call")
 CHECKS = {**LIGHT_CHECKS, **TABLE_CHECKS}
