@@ -197,6 +197,8 @@ NOT_ADOPTED = {"adopt items --dry-run": (1, "cannot be adopted")}
 """Tables whose rows do not say which changes made them."""
 OF_THREE_ROWS = {"trace items KEY": (0, "items KEY: the table has 3 rows, by change 1, 2, 3")}
 """Tables that keep what came before."""
+OF_VERSIONS = OF_THREE_ROWS | {"as-of items": (0, "items: 7 rows")}
+"""Tables that keep when it was in effect."""
 FOLLOWED = {"changes items --since 0": (0, "items: versions 0 to ")}
 """Tables with a change feed."""
 
@@ -248,7 +250,7 @@ OF_WRITES = [
         "history",
         fates=("in effect", "in effect", "in effect"),
         write=History(),
-        answers=NOT_ADOPTED | OF_THREE_ROWS,
+        answers=NOT_ADOPTED | OF_VERSIONS,
         columns=("id", "big", "valid_from", "valid_to", "is_current"),
         held={
             ("a", 10, 1, 2, False),
@@ -280,7 +282,7 @@ OF_WRITES = [
         "history of partial changes",
         fates=("in effect", "in effect", "in effect"),
         write=History(partial=True),
-        answers=NOT_ADOPTED | OF_THREE_ROWS,
+        answers=NOT_ADOPTED | OF_VERSIONS,
         rows=LOADED | {D3: [{"id": "a", "big": 12, "seq": 3, "op": "u"}, *LOADED[D3][:2]]},
         columns=("id", "big", "born", "valid_from", "valid_to"),
         held={

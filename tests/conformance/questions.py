@@ -40,6 +40,7 @@ HEALTHY = (
     Question("doctor", "examined: Dagster, logs, tables and lake agree"),
     Question("trace items KEY", "items KEY: the table has the row"),
     Question("changes items --since 0", "items has no change feed", code=1),
+    Question("as-of items", "keeps no versions", code=1),
     Question("quarantine items", "big: not >= 0"),
     Question("check items", "reconciliation passed", changes=RUNS),
     Question("status", "items "),
