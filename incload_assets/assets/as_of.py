@@ -22,8 +22,9 @@ def read_as_of(
 ) -> DataFrame:
     """The versions of a history in effect at one time, as they were known at another.
 
-    With ``History(known=True)`` the same question has the same answer at any time: later loads, corrections and undos
-    do not change what was known before them. An erasure does.
+    With ``History(known=True)`` the answer for a ``known`` before the newest landing stays the same, whatever is
+    loaded, corrected or undone later; an erasure changes it. A landing is known from its instant on, but the table
+    shows it when it is merged: seconds later or, after a kill, with the next load.
 
     Args:
         asset: The asset of a table with ``write=History(…)``.

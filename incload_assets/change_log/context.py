@@ -27,7 +27,7 @@ from incload_assets.delta.data_files import parquet_files
 from incload_assets.delta.session import CachedFrame
 from incload_assets.delta.statistics import is_newer, without_older
 from incload_assets.platform.errors import SchemaMismatch
-from incload_assets.platform.lake import Lake, bytes_in, bytes_of, data_files, files_in, rows_of
+from incload_assets.platform.lake import Lake, bytes_in, bytes_of, data_files, files_in, rows_of, sizes_of
 from incload_assets.platform.lake_rows import files_with
 from incload_assets.platform.wording import length, several
 
@@ -228,6 +228,8 @@ class LoadContext:
             log_files=None,
             window_files=parquet_files(log, self.lake.spark_uri(self.log.uri), pa.concat_tables([here, others])),
             sizes=sizes,
+            near_sizes={},
+            window_sizes=sizes_of(changes.filter(is_here)),
             known_at=known_at(self.table, log, preview=self.scratch is not None),
         )
         values, folded = at.partitions, changes.filter(~kind.isin([CONTROL, REJECTED]))
@@ -240,6 +242,7 @@ class LoadContext:
         at = replace(
             at,
             near_bytes=bytes_of(rows),
+            near_sizes=sizes_of(rows),
             near_rows=rows_of(rows),
             newer=self._is_newer(at, rows),
             near_files=parquet_files(table, self.lake.spark_uri(self.uri), rows),

@@ -35,14 +35,14 @@ def known_at(table: Table, log: DeltaTable, *, preview: bool = False) -> int | N
 def next_instant(table: Table, lake: Lake, log: DeltaTable) -> dict[str, int]:
     """The instant of the next landing, by its identifier; empty if the table keeps none.
 
-    If the log was lost, the newest instant in the table counts as that of its last landing.
+    If the log was lost, or put back, the newest instant in the table counts as that of its last landing.
     """
     if table.write.open_rows is None:
         return {}
-    newest = log.transaction_version(known_app_id(table))
-    if newest is None and (delta := lake.delta(lake.table_uri(table.key.path))) is not None:
-        newest = _newest_in(delta, table)
-    return {known_app_id(table): _after(newest or 0)}
+    newest = log.transaction_version(known_app_id(table)) or 0
+    if (delta := lake.delta(lake.table_uri(table.key.path))) is not None:
+        newest = max(newest, _newest_in(delta, table))
+    return {known_app_id(table): _after(newest)}
 
 
 def instant_of(microseconds: int) -> datetime:

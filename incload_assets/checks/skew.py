@@ -116,11 +116,14 @@ def _has_hot_key(record: WindowRecord, limits: Limits) -> bool:
 def _of_key(table: Table, look: Observation, window: str, record: WindowRecord) -> str:
     keys, total = ", ".join(map(quoted, table.changes.keys)), changes_of(record)
     log = ChangeLog(table, look.lake).uri
-    query = f"SELECT {keys}, count(*) FROM delta.{quoted(log)} WHERE _window = {literal(window)} GROUP BY ALL "
+    query = (
+        f"SELECT {keys}, count(*) FROM delta.{quoted(log)} WHERE _window = {literal(window)} AND _kind IN ('upsert', "
+        "'moved', 'delete') GROUP BY ALL ORDER BY count(*) DESC LIMIT 3"
+    )
     return (
         f"One key has {several(record.largest_key or 0, 'change')} of {total:,} in {window}. What to do: see which it "
-        f"is, by {query}ORDER BY 2 DESC LIMIT 3. If it stands for a missing key, as 0 or 'unknown', have it corrected "
-        "at the source, or reject it by a check in the contract."
+        f"is, by {query}. If it stands for a missing key, as 0 or 'unknown', have it corrected at the source, or "
+        "reject it by a check in the contract."
     )
 
 

@@ -37,7 +37,7 @@ class Write:
             many changes touch every bucket anyway. The table gets a partition column ``_bucket``.
         change_feed: Whether the table has Delta's change data feed (``delta.enableChangeDataFeed``): a reader that
             applies its changes, version by version, has the table. An existing table has it from its next load on. A
-            feed that is on stays on. See :mod:`incload_assets.delta.change_feed`.
+            feed that is on stays on. See :mod:`incload_assets.history.feed`.
     """
 
     partition_by: str | None = None

@@ -99,7 +99,7 @@ def is_left_alone(
             return False
         changed = {value for value, rewrite in commit.rewrites.items() if rewrite.changes_rows}
         known = any(one.startswith(writer) for one in commit.writers)
-        if changed and (column is None or values is None or not known or not changed.isdisjoint(values)):
+        if changed and (column is None or values is None or not known or not changed.isdisjoint({None, *values})):
             return False
     return True
 

@@ -132,13 +132,14 @@ def _is_fed(delta: DeltaTable) -> bool:
 def _since(table: Table, delta: DeltaTable, commits: Mapping[int, Mapping[str, Any]], text: str) -> int:
     """The version that a feed is to begin with."""
     newest = delta.version()
-    if text.isdigit() and int(text) <= newest + 1:  # a reader that has all versions asks for the next one
+    is_number = text.isascii() and text.isdigit()
+    if is_number and int(text) <= newest + 1:  # a reader that has all versions asks for the next one
         return int(text)
     runs = {version: _note(commit)[1] for version, commit in commits.items()}
     of_run = [version for version, them in runs.items() if any(run.startswith(text) for run in them)]
     if of_run and len(text) >= SHORTEST_RUN:
         return min(of_run)
-    if text.isdigit():
+    if is_number:
         raise IncrementalLoadError(
             f"{table.name} has no version {text} and no commit of such a run; its newest version is {newest}",
             rule="versions count up from 0; a table that was made again begins again",

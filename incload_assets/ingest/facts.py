@@ -147,10 +147,15 @@ def _largest(table: Table, kept: Column, touched: Column) -> tuple[Column, Colum
     A sketch of bounded size counts them, as a range load has one for each of its windows: up to ``COUNTED`` exactly.
     """
     keys = table.changes.keys
-    key = F.xxhash64(*map(col, keys)) if keys else F.lit(None).cast("long")
+
+    def counted(value: Column, *, known: bool) -> Column:
+        if not known:
+            return F.max(F.lit(None).cast("int"))
+        return F.call_function("approx_top_k", F.when(kept, value), F.lit(2), F.lit(COUNTED))
+
     return (
-        F.call_function("approx_top_k", F.when(kept, key), F.lit(2), F.lit(COUNTED)).alias("keys"),
-        F.call_function("approx_top_k", F.when(kept, touched), F.lit(2), F.lit(COUNTED)).alias("places"),
+        counted(F.xxhash64(*map(col, keys)), known=bool(keys)).alias("keys"),
+        counted(touched, known=place_sql(table) is not None).alias("places"),
     )
 
 

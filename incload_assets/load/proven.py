@@ -10,12 +10,13 @@ from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.read_view import ReadView
 from incload_assets.declaration.layout import laid_out_by
 from incload_assets.delta.commits import Seen, is_left_alone, seen
-from incload_assets.delta.data_files import ParquetFiles
 from incload_assets.load.reconcile import Evidence, signed, unsigned
 
 HASHES = ("log_hash", "table_hash")
 IN_PROOF = ("keys", "pending", "present")
 """Numbers of the evidence that are shown with its hashes; the others are metadata by themselves."""
+FILES = 300
+"""Most files that are looked for; each may be a request to the store."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +30,15 @@ class Proof:
     @classmethod
     def shown_in(cls, metadata: Mapping[str, Any]) -> "Proof | None":
         """The proof in the values of a materialization's metadata; None if they lack it."""
-        shown = metadata.get("proof") or {}
-        if not {*IN_PROOF, *HASHES, "table", "log"} <= shown.keys():
+        shown = metadata.get("proof")
+        if not isinstance(shown, Mapping) or not {*IN_PROOF, *HASHES, "table", "log"} <= shown.keys():
             return None
-        numbers = {field.name: metadata.get(field.name, 0) for field in fields(Evidence)}
-        numbers |= {name: shown[name] for name in IN_PROOF} | {name: signed(shown[name]) for name in HASHES}
-        return cls(Evidence(**numbers), Seen(*shown["table"]), Seen(*shown["log"]))
+        try:
+            numbers = {field.name: int(metadata.get(field.name, 0)) for field in fields(Evidence)}
+            numbers |= {name: int(shown[name]) for name in IN_PROOF} | {name: signed(shown[name]) for name in HASHES}
+            return cls(Evidence(**numbers), Seen(*shown["table"]), Seen(*shown["log"]))
+        except (TypeError, ValueError):  # metadata that no load has written
+            return None
 
 
 def compared(load: LoadContext, at: ReadView) -> tuple[Seen, Seen] | None:
@@ -58,9 +62,9 @@ def still_proven(load: LoadContext, at: ReadView, proof: Proof) -> Evidence | No
     """The evidence of a proof if it holds in a read view of its window, as Delta's logs say; else None.
 
     It holds if each commit since then changed no row, or is a load's of other partitions of the table or other windows
-    of the log, and if all files of the window are there. An edit by hand is a commit of nobody known.
+    of the log, and if all files of the window are there in their sizes. An edit by hand is a commit of nobody known.
     """
-    if load.scratch is not None or at.near_files is None or at.window_files is None:
+    if load.scratch is not None or len(at.near_sizes) + len(at.window_sizes) > FILES:
         return None
     delta, log, writer = load.lake.delta(load.uri), load.lake.delta(load.log.uri), f"{load.table.name}/"
     place, values = laid_out_by(load.table), at.partitions
@@ -69,14 +73,14 @@ def still_proven(load: LoadContext, at: ReadView, proof: Proof) -> Evidence | No
         and log is not None
         and is_left_alone(delta, proof.table, at.table_version, writer=writer, column=place, values=values)
         and is_left_alone(log, proof.log, at.log_version, writer=writer, column="_window", values=[*at.records])
-        and _are_there(load, load.uri, at.near_files)
-        and _are_there(load, load.log.uri, at.window_files)
+        and _are_there(load, load.uri, at.near_sizes)
+        and _are_there(load, load.log.uri, at.window_sizes)
     ):
         return proof.evidence
     return None
 
 
-def _are_there(load: LoadContext, uri: str, files: ParquetFiles) -> bool:
-    names = [name for found in files.names.values() for name in found]
+def _are_there(load: LoadContext, uri: str, sizes: Mapping[str, int]) -> bool:
     with load.lake.files(uri) as folder:
-        return all(info.type == pafs.FileType.File for info in folder.get_file_info(names))
+        found = folder.get_file_info([*sizes])
+    return all(info.type == pafs.FileType.File and info.size == sizes[info.path] for info in found)

@@ -6,7 +6,8 @@ Each step can be repeated, and a killed rebucketing goes on when it is started a
 2. The log's property gets the new number. From then on loads of the former declaration stop: those that begin, and
    those that plan a merge. A window that was landed meanwhile takes this step back.
 3. The fences of all windows are moved. A merge that was planned before is rejected, however late it is sent.
-4. The table is rewritten in one commit, which fails if another one changes rows meanwhile. Its readers go on.
+4. The table is rewritten in one commit. Its readers go on. Rows that another writer adds meanwhile are found by the
+   next step.
 5. The rows before and after that commit are compared, bucket by bucket: their number, and a hash of their content. If
    they differ, the table is restored.
 6. The table's property gets the new number. From then on loads of the present declaration go on.

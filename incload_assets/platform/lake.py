@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from shutil import rmtree
 from typing import ClassVar, Literal
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -445,6 +446,11 @@ def data_files(delta: DeltaTable) -> pa.Table:
 def bytes_of(files: pa.Table) -> int:
     """Total size of :func:`data_files`, in bytes."""
     return sum(files["size_bytes"].to_pylist())
+
+
+def sizes_of(files: pa.Table) -> dict[str, int]:
+    """The sizes of :func:`data_files` in bytes, by their names."""
+    return dict(zip(map(unquote, files["path"].to_pylist()), files["size_bytes"].to_pylist(), strict=True))
 
 
 def rows_of(files: pa.Table) -> int:

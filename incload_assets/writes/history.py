@@ -12,6 +12,7 @@ from incload_assets.contract.contract import Contract
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.field_types import as_columns
 from incload_assets.declaration.source import Source
+from incload_assets.declaration.write import AUTO
 from incload_assets.platform.errors import DeclarationError
 from incload_assets.platform.sql import quoted
 from incload_assets.writes.beliefs import Beliefs
@@ -117,6 +118,13 @@ class History(Strategy):
                 f"{table_name}: write.partition_by is {self.partition_by!r}, but a history has none",
                 rule="a late change may touch any version of its key; the table is partitioned by is_current",
                 remedy="drop partition_by",
+            )
+        if self.known and self.buckets == AUTO:
+            raise DeclarationError(
+                f"{table_name}: write.buckets is 'auto' and write.known is true",
+                rule="the table of a history that keeps what was known is there before its first landing, so that a "
+                "lost one is noticed; its first load cannot choose",
+                remedy=f"declare a number of buckets, or none; incload rebucket {table_name} changes it later",
             )
         self._check_names(table_name, contract)
         if self.track and len(set(self.track)) < len(self.track):

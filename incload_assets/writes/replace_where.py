@@ -90,14 +90,14 @@ def replace_content(
     counts = {row["_action"]: row["count"] for row in pending.groupBy("_action").count().head(len(PENDING))}
     if not counts:
         return merge(load, at, replace(plan, actions=plan.actions.filter("false")))
-    done = Merged(inserted=counts.get("insert", 0), deleted=counts.get("delete", 0))
     if at.feeds:
-        return done if _merge_content(load, at, plan, where) else None
-    replaced = fenced_overwrite(load, at, wanted.select(*map(col, load.table.columns)), where)
-    return replace(done, rewrites=1) if replaced else None
+        return _merge_content(load, at, plan, where)
+    if not fenced_overwrite(load, at, wanted.select(*map(col, load.table.columns)), where):
+        return None
+    return Merged(inserted=counts.get("insert", 0), deleted=counts.get("delete", 0), rewrites=1)
 
 
-def _merge_content(load: LoadContext, at: ReadView, plan: MergePlan, where: str | None) -> bool:
+def _merge_content(load: LoadContext, at: ReadView, plan: MergePlan, where: str | None) -> Merged | None:
     """Replaces the contents that stand too often or too rarely, and no others, in one fenced MERGE.
 
     A MERGE cannot delete one of several equal rows: where fewer are wanted, all are deleted, and the wanted inserted.
@@ -110,8 +110,8 @@ def _merge_content(load: LoadContext, at: ReadView, plan: MergePlan, where: str 
     if where is not None:
         same = f"({where}) AND {same}"
     # rows that a window no longer has may be in partitions that its present rows do not touch
-    anywhere = replace(at, by_place=False)
-    return merge(load, anywhere, replace(plan, actions=actions, match=same, valid="true")) is not None
+    anywhere = replace(at, by_place=False, near_bytes=at.table_bytes)
+    return merge(load, anywhere, replace(plan, actions=actions, match=same, valid="true"))
 
 
 def fenced_overwrite(load: LoadContext, at: ReadView, rows: DataFrame, where: str | None) -> bool:

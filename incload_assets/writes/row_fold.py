@@ -82,7 +82,7 @@ def fold_plan(load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
     compared = _compared(wanted, _present(load, at, concerned), table)
     seen = row_order_sql(table, "t")
     ledger = ledger_of(compared)
-    if single and fills(at) and not at.others_delete:
+    if single and fills(load, at) and not at.others_delete:
         ledger = ledger_of_sums(next(iter(at.records)), own, load.rows(at, near=True), table)
     return MergePlan(
         _unseen(wanted) if at.newer and not (full or at.replaced or several) else compared,

@@ -6,6 +6,8 @@ they need not be joined. Where the sums differ, because other loads have changed
 and the full fold compares them one by one.
 """
 
+from collections.abc import Hashable
+
 import pyspark.sql.types as T
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -29,7 +31,7 @@ def are_single(load: LoadContext, at: ReadView, changes: DataFrame) -> bool:
     """
     if at.changes <= MANY_CHANGES:
         return False
-    place = (at.log_version, *at.records)
+    place = _place(load, at)
     if place not in load.proven:
         hashes = changes.select(F.xxhash64(*map(col, load.table.identity)).alias("_key"))
         spread = hashes.repartition(at.changes // ROWS_PER_TASK + 1, "_key")
@@ -37,11 +39,22 @@ def are_single(load: LoadContext, at: ReadView, changes: DataFrame) -> bool:
     return load.proven[place]
 
 
-def fills(at: ReadView) -> bool:
-    """True if the table's near rows may be the changes of the one window of a read view, and nothing else."""
+def fills(load: LoadContext, at: ReadView) -> bool:
+    """True if the table's near rows may be the changes of the one window of a read view, and nothing else.
+
+    An earlier plan of the load has found no row there. Else the number may be the same by chance, as in full extracts.
+    """
     (record,) = at.records.values()
     changes = record.rows_read - record.rejected - record.skipped - record.erased
-    return at.near_rows == changes > 0 and not at.moves
+    place = (*_place(load, at), "empty")
+    if not at.near_bytes:
+        load.proven[place] = True
+    return load.proven.get(place, False) and at.near_rows == changes > 0 and not at.moves
+
+
+def _place(load: LoadContext, at: ReadView) -> tuple[Hashable, ...]:
+    """The windows in a version of the log."""
+    return (load.log.uri, at.log_version, *at.records)
 
 
 def ledger_of_sums(window: str, changes: DataFrame, rows: DataFrame, table: Table) -> DataFrame:

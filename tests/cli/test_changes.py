@@ -68,7 +68,7 @@ def test_the_rows_that_are_not_shown_are_counted(clone: Clone) -> None:
 
 
 def test_what_names_no_commit_is_an_error(clone: Clone) -> None:
-    for since in ("", RUN[:7], "last week"):
+    for since in ("", RUN[:7], "last week", "²"):
         code, told, wrong = changes(clone, "--since", since)
         assert (code, told) == (1, "") and "is no version, no time and no duration" in wrong
     code, told, wrong = changes(clone, "--since", "7")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import duckdb
 import pandera.pyspark as pa
 import pyspark.sql.types as T
@@ -18,6 +19,7 @@ from incload_assets.declaration.evolution import Evolution
 from incload_assets.declaration.write import FEED_COLUMNS, Write
 from incload_assets.history.feed import Feed, feed_of
 from incload_assets.maintenance import compact_files
+from incload_assets.maintenance.rebucket import rebucket
 from incload_assets.platform.errors import DeclarationError, IncrementalLoadError, SourceMissing
 from tests.support.documents import documented_block
 from tests.support.feeds import Follower
@@ -294,3 +296,33 @@ def test_the_readers_that_are_shown_go_on_where_they_were_and_read_the_table_aga
         assert follow() == [right, right], step.__doc__
     copied = DeltaTable(copy).history()
     assert [one["operation"] for one in reversed(copied)] == ["WRITE", "MERGE", "MERGE", "MERGE", "WRITE", "WRITE"]
+
+
+def test_a_window_that_moved_to_partitions_without_rows_is_replaced_in_one_commit(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    weeks = dg.TimeWindowPartitionsDefinition(start="2026-01-01", cron_schedule="0 0 */5 * *", fmt="%Y-%m-%d")
+    content = {day(1): [item("a", "1", 1, day=day(1)), item("b", "1", 1, day=day(2))]}
+    write = Overwrite(partition_by="day", change_feed=True)
+    table = make(spark, tmp_path, content, contract=DatedItem, changes=Changes(), write=write, partitions_def=weeks)
+    table.load(day(1))
+    reader = Follower.of_now(table.uri)
+    content[day(1)] = [item("c", "1", 1, day=day(3))]
+    report = table.load(day(1))
+    assert (report.merged.inserted, report.merged.deleted) == (1, 2)
+    assert report.table_version == reader.version + 1
+    reader.check()
+
+
+def test_a_reader_of_a_table_that_gets_another_number_of_buckets_has_its_rows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    content = three_days()
+    table = make(spark, tmp_path, content, write=Merge(buckets=4, change_feed=True))
+    table.load(1)
+    reader = Follower.of_now(table.uri)
+    wider = make(spark, tmp_path, content, write=Merge(buckets=6, change_feed=True))
+    rebucket(wider.context())
+    wider.load(2)
+    reader.check()
+    assert reader.kinds["insert"] == 1 and reader.kinds["delete"] == 1

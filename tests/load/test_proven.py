@@ -8,11 +8,19 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from incload_assets.assets import Merge
+from incload_assets.assets import Append, Changes, History, Merge
+from incload_assets.declaration.write import Write
 from incload_assets.load.load import LoadReport
+from incload_assets.load.proven import Proof
 from incload_assets.platform.errors import ReconciliationFailed
 from incload_assets.writes.merge_into import bare_merge_fence
 from tests.support.tables import DatedItem, Loaded, day, item, make
+
+SHOWN = {
+    "keys": 1, "pending": 0, "present": 1, "log_hash": "0x1", "table_hash": "0xffffffffffffffff",
+    "table": [1, "a"], "log": [1, "b"],
+}  # fmt: skip
+"""What metadata shows of a proof."""
 
 
 def table_of_two_days(spark: SparkSession, folder: Path, write: Merge | None = None) -> Loaded:
@@ -121,13 +129,40 @@ def test_a_window_that_lacks_a_row_of_its_log_is_compared(spark: SparkSession, t
         table.replay(report)
 
 
-def test_a_window_whose_data_file_is_gone_is_compared(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("damage", "told"), [(Path.unlink, "PATH_NOT_FOUND"), (Path.touch, "Parquet|Footer|READ")])
+def test_a_window_whose_data_file_is_gone_or_damaged_is_compared(
+    spark: SparkSession, tmp_path: Path, damage: Callable[[Path], None], told: str
+) -> None:
     table = table_of_two_days(spark, tmp_path)
     report = table.load(1)
     for file in Path(table.uri).glob("day=2026-01-01/*.parquet"):
         file.unlink()
-    with pytest.raises(PySparkException, match="PATH_NOT_FOUND"):
+        file.touch()
+        damage(file)
+    with pytest.raises(PySparkException, match=told):
         table.replay(report)
+
+
+@pytest.mark.parametrize(
+    "write", [History(), Merge(buckets=16), Append(partition_by="day")], ids=["history", "many buckets", "append"]
+)
+def test_the_proof_of_any_kind_of_table_holds(spark: SparkSession, tmp_path: Path, write: Write) -> None:
+    content = {day(1): [item(str(n), "x", n, day=day(1)) for n in range(60)]}
+    changes = Changes(keys=["id"], sequence_by=["seq"])
+    table = make(spark, tmp_path, content, contract=DatedItem, write=write, changes=changes)
+    report = table.load(1)
+    assert was_compared(report)
+    again = table.replay(report)
+    assert not was_compared(again) and again.evidence == report.evidence
+
+
+@pytest.mark.parametrize(
+    "proof", [None, "all is well", ["keys"], {}, {**SHOWN, "table": None}, {**SHOWN, "log_hash": "none"}]
+)
+def test_what_is_no_proof_of_a_load_is_none(proof: object) -> None:
+    assert Proof.shown_in({"rows_read": 1, "proof": SHOWN}) is not None
+    assert Proof.shown_in({"rows_read": 1, "proof": proof}) is None
+    assert Proof.shown_in({"rows_read": None, "proof": SHOWN}) is None
 
 
 @pytest.mark.parametrize("write", [Merge(), Merge(buckets=4)], ids=["no buckets", "buckets"])

@@ -219,7 +219,7 @@ MUTANTS = [
            "        and is_left_alone(log, ", "        and 1 or is_left_alone(log, ",
            ("tests/load/test_proven.py::test_a_window_that_lacks_a_row_of_its_log_is_compared",)),
     Mutant("proof: files are there", CONVERGENCE, "load.proven:_are_there", "return all(", "return True or all(",
-           ("tests/load/test_proven.py::test_a_window_whose_data_file_is_gone_is_compared",)),
+           ("tests/load/test_proven.py::test_a_window_whose_data_file_is_gone_or_damaged_is_compared[unlink-PATH_NOT_FOUND]",)),
     Mutant("pinned version of the table", CONVERGENCE, "change_log.context:LoadContext.rows",
            '.option("versionAsOf", at.table_version)', "",
            (f"{LAWS}a_plan_is_of_the_versions_that_it_was_made_from[Delta reads]",)),

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from incload_assets.contract.adaptation import BUCKET
 from incload_assets.declaration.write import FEED_COLUMNS
 
 ADDED, REMOVED = ("insert", "update_postimage"), ("delete", "update_preimage")
@@ -14,7 +15,7 @@ ADDED, REMOVED = ("insert", "update_postimage"), ("delete", "update_preimage")
 
 def as_counted(rows: Iterable[Mapping[str, Any]]) -> Counter[str]:
     """Rows as something that can be counted; a column that a table got later is NULL in rows from before."""
-    values = ({name: value for name, value in row.items() if name not in FEED_COLUMNS} for row in rows)
+    values = ({name: value for name, value in row.items() if name not in (*FEED_COLUMNS, BUCKET)} for row in rows)
     return Counter(repr(sorted((name, value) for name, value in row.items() if value is not None)) for row in values)
 
 

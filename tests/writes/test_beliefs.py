@@ -17,7 +17,7 @@ from incload_assets.checks.uniqueness import uniqueness
 from incload_assets.declaration.window import window_of
 from incload_assets.load import load as loading
 from incload_assets.load.tables import adapt_tables, ensure_tables
-from incload_assets.platform.errors import IncrementalLoadError, StoredFileLost
+from incload_assets.platform.errors import DeclarationError, IncrementalLoadError, StoredFileLost
 from incload_assets.progress.checkpoint import Checkpoint
 from incload_assets.trial import oracle
 from incload_assets.writes.as_of import rows_as_of
@@ -213,6 +213,11 @@ def test_what_a_history_cannot_know_is_refused_with_what_to_do(spark: SparkSessi
     known.load(1)
     with pytest.raises(IncrementalLoadError, match=r"items: known=.* has no time zone.*Remedy: give it a zone"):
         read(known, known=datetime(2026, 1, 3))
+
+
+def test_the_first_load_cannot_choose_the_buckets_of_a_table_whose_loss_has_to_be_noticed(tmp_path: Path) -> None:
+    with pytest.raises(DeclarationError, match=r"items: write.buckets is 'auto' and write.known is true.*rebucket"):
+        make(None, tmp_path, write=History(known=True, buckets="auto"))  # type: ignore[arg-type]
 
 
 def test_an_edit_by_hand_is_corrected_in_place_if_nothing_has_landed_since_and_otherwise_ended(

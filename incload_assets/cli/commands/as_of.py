@@ -46,7 +46,8 @@ def as_of(
     """Show the rows of a history in effect at one time, as they were known at another.
 
     Rows are in the order of their keys and versions. Values of personal columns are masked. `--known` needs a table
-    with `write=History(known=True)`: what was known at a time stays the same, whatever is loaded or undone later.
+    with `write=History(known=True)`: what was known before the newest landing stays the same, whatever is loaded or
+    undone later.
 
     - **Writes:** nothing.
     - **Spark:** started if it is not up.

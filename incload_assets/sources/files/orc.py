@@ -25,7 +25,12 @@ from incload_assets.sources.files.template import Template
 _ZONES = ("UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "UCT", "Etc/UCT", "Zulu", "Etc/Zulu", "Universal", "Etc/Universal")
 _ZONE = rf" ({'|'.join(map(re.escape, _ZONES))})$"
 """The end of the text of an instant."""
-_JAVA_ZONE = "SELECT java_method('java.lang.System', 'getProperty', 'user.timezone')"
+_ANYWHERE = 64
+"""Number of tasks that say their time zone: executors may have other Java options than the driver."""
+_JAVA_ZONES = (
+    f"SELECT DISTINCT java_method('java.lang.System', 'getProperty', 'user.timezone') FROM range(0, {_ANYWHERE}, 1, "
+    f"{_ANYWHERE})"
+)
 # the ORC library takes days for Julian ones if a file names no calendar, and its C++ library names none
 _BY_ARROW, _BY_JAVA = (("orc.proleptic.gregorian.default", proleptic) for proleptic in ("true", "false"))
 _UNSURE = " or a second later"
@@ -50,8 +55,8 @@ def read_orc(
 
     def read_group(footer: Footer, found: Sequence[str]) -> Records:
         if any(is_nanoseconds(kind) for _, column in footer.columns for kind in kinds_in(column)):
-            zone = spark.sql(_JAVA_ZONE).head()
-            check_zone(table_name, template.name_of(found[0]), zone[0] if zone else None)
+            for zone in spark.sql(_JAVA_ZONES).head(_ANYWHERE):
+                check_zone(table_name, template.name_of(found[0]), zone[0])
         return _read_group(spark, template, footer, found, fields, size)
 
     return records_by_footer(
