@@ -142,16 +142,15 @@ def pays(at: ReadView) -> bool:
 
     A rewrite pays if the partitions are empty and the changes few: many are not sorted by a MERGE that only inserts.
     Otherwise it pays for a single partition (or unpartitioned table) if all changes of the window are newer than its
-    rows, and numerous. It does not pay if the table has a change feed, which would then hold every row that is there.
+    rows, or if the window was landed again, and they are numerous. It does not pay if the table has a change feed,
+    which would then hold every row that is there.
     """
-    if at.replaced:
-        return False
     if not at.near_bytes:
-        return 0 < at.changes <= MANY_CHANGES and at.partitions != []
+        return not at.replaced and 0 < at.changes <= MANY_CHANGES and at.partitions != []
     if at.feeds:
         return False
     one = at.partitions is not None and len(at.partitions) == 1 and len(at.records) == 1
-    if not one or not at.newer or not at.near_rows:
+    if not one or not (at.newer or at.replaced) or not at.near_rows:
         return False
     return at.changes >= max(LEAST_ROWS, LEAST_SHARE * at.near_rows)
 
