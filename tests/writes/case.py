@@ -140,7 +140,7 @@ def order_of(table: Loaded, hashes: Hashes | None = None) -> Order:
     def order(record: Record) -> tuple[Any, ...]:
         place = tuple(str(record.get(name)) for name in names)
         by = table.table.changes.sequence_by or ("seq",)
-        sequence = [(value is not None, int(value or 0)) for value in map(record.get, by)]
+        sequence = [part for value in map(record.get, by) for part in (value is not None, int(value or 0))]
         return (*sequence, record["op"] == "d", hashes[place])
 
     return order
