@@ -210,7 +210,7 @@ MUTANTS = [
     Mutant("proof: only loads are believed", CONVERGENCE, "delta.commits:is_left_alone", "not known or ", "",
            (f"{COMMITS}a_partition_is_left_alone_by_loads_of_others_and_by_commits_without_rows[write_by_hand-False]",)),
     Mutant("proof: loads of the same partition count", CONVERGENCE, "delta.commits:is_left_alone",
-           " or not changed.isdisjoint(values)", "",
+           " or not changed.isdisjoint({None, *values})", "",
            (f"{COMMITS}a_partition_is_left_alone_by_loads_of_others_and_by_commits_without_rows[load_the_same-False]",)),
     Mutant("proof: a copy is another table", CONVERGENCE, "delta.commits:is_left_alone",
            " or seen(delta, since.version) != since", "",

@@ -22,8 +22,11 @@ MUTANTS_OF_FEEDS = [
            'F.when(more > 0, _repeated("insert", more))', 'F.when(more > 0, _repeated("insert", F.col("_wanted")))',
            (f"{FEEDS}rows_that_leave_a_partition_are_deleted_and_missing_copies_inserted",)),
     Mutant("contents are looked for in all partitions of a window", CONVERGENCE, "writes.replace_where:_merge_content",
-           "replace(at, by_place=False)", "replace(at, by_place=True)",
+           "by_place=False, ", "",
            (f"{FEEDS}rows_that_leave_a_partition_are_deleted_and_missing_copies_inserted",)),
+    Mutant("rows are looked for, although the window's partitions have none", CONVERGENCE,
+           "writes.replace_where:_merge_content", ", near_bytes=at.table_bytes", "",
+           (f"{FEEDS}a_window_that_moved_to_partitions_without_rows_is_replaced_in_one_commit",)),
     Mutant("no rewrite under a change feed", IDLE, "writes.replace_where:pays",
            "    if at.feeds:\n        return False\n", "",
            ("tests/writes/test_replace_where.py::test_a_rewrite_can_be_switched_off_and_is_not_made_where_the_change_"
