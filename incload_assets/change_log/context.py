@@ -18,7 +18,7 @@ from incload_assets.change_log.read_view import ReadView, first_sequences
 from incload_assets.change_log.scratch import ScratchLake
 from incload_assets.change_log.scratch_log import ScratchLog
 from incload_assets.change_log.window_records import WindowRecord
-from incload_assets.contract.adaptation import BUCKETS, BUCKETS_PROPERTY, CHANGE_FEED, NO_BUCKETS, THEN, agrees
+from incload_assets.contract.adaptation import BUCKETS, BUCKETS_PROPERTY, NO_BUCKETS, THEN, agrees
 from incload_assets.declaration.layout import laid_out_by, touched_sql, values_of
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import Window
@@ -26,8 +26,9 @@ from incload_assets.declaration.write import AUTO
 from incload_assets.delta.data_files import parquet_files
 from incload_assets.delta.session import CachedFrame
 from incload_assets.delta.statistics import is_newer, without_older
+from incload_assets.delta.tables import has_change_feed
 from incload_assets.platform.errors import SchemaMismatch
-from incload_assets.platform.lake import Lake, bytes_in, bytes_of, data_files, files_in, rows_of, sizes_of
+from incload_assets.platform.lake import Lake, bytes_in, bytes_of, data_files, files_in, rows_of
 from incload_assets.platform.lake_rows import files_with
 from incload_assets.platform.wording import length, several
 
@@ -221,15 +222,15 @@ class LoadContext:
             moves=moves,
             newer=False,
             near_rows=0,
-            feeds=table.metadata().configuration.get(CHANGE_FEED, "").lower() == "true",
+            feeds=has_change_feed(table),
             buckets=self.table.write.divided_into,
             buckets_of={key: self.log.buckets_of(log, records[key].buckets) for key in keys},
             near_files=None,
             log_files=None,
             window_files=parquet_files(log, self.lake.spark_uri(self.log.uri), pa.concat_tables([here, others])),
             sizes=sizes,
-            near_sizes={},
-            window_sizes=sizes_of(changes.filter(is_here)),
+            near=rows,
+            of_windows=changes.filter(is_here),
             known_at=known_at(self.table, log, preview=self.scratch is not None),
         )
         values, folded = at.partitions, changes.filter(~kind.isin([CONTROL, REJECTED]))
@@ -242,7 +243,7 @@ class LoadContext:
         at = replace(
             at,
             near_bytes=bytes_of(rows),
-            near_sizes=sizes_of(rows),
+            near=rows,
             near_rows=rows_of(rows),
             newer=self._is_newer(at, rows),
             near_files=parquet_files(table, self.lake.spark_uri(self.uri), rows),

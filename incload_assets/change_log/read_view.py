@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -36,7 +37,7 @@ class ReadView:
         buckets_of: The number that each window record is of.
         near_files, log_files, window_files: The files of ``near_bytes``, ``log_bytes`` and ``windows_bytes``; None if
             only Delta can read them.
-        near_sizes, window_sizes: The sizes of the near files, and of the windows' files of the log, by their names.
+        near, of_windows: The near files, and the windows' files of the log, as ``lake.data_files`` lists them.
         known_at: The instant of the log, see :mod:`incload_assets.change_log.known_at`; None if the table keeps none.
     """
 
@@ -64,8 +65,8 @@ class ReadView:
     log_files: ParquetFiles | None
     window_files: ParquetFiles | None
     sizes: Mapping[str, int]
-    near_sizes: Mapping[str, int]
-    window_sizes: Mapping[str, int]
+    near: pa.Table
+    of_windows: pa.Table
     known_at: int | None = None
 
     @property

@@ -29,20 +29,21 @@ class Commit:
     """A commit: its rewrites by partition value (as Delta spells it), and who made it.
 
     Args:
-        digest: Hash of the commit's file; a table that was replaced by a copy has another one at the same version.
         rewrites: By the value of one partition column; by None without a column.
         writers: Identifiers of the transactions whose fences it has.
         alters: Whether it changes the table's columns, properties or protocol.
     """
 
-    digest: str
     rewrites: Mapping[str | None, Rewrite]
     writers: frozenset[str]
     alters: bool
 
 
 class Seen(NamedTuple):
-    """The version of a table that was read, with the digest of its commit."""
+    """The version of a table that was read, with a hash of its commit's file.
+
+    A table that was replaced by a copy has another file at the same version.
+    """
 
     version: int
     digest: str
@@ -55,14 +56,10 @@ def folder_of(delta: DeltaTable) -> pafs.FileSystem:
 
 def commit_of(delta: DeltaTable, version: int, column: str | None = None) -> Commit | None:
     """A commit, with its rewrites by a partition column; None if the log no longer has it."""
-    try:
-        with folder_of(delta).open_input_stream(f"_delta_log/{version:020}.json") as stream:
-            text = stream.read()
-    except FileNotFoundError:
+    if (text := _file_of(delta, version)) is None:
         return None
     actions = [json.loads(line) for line in text.decode().splitlines() if line]
     return Commit(
-        hashlib.blake2b(text, digest_size=12).hexdigest(),
         _rewrites(actions, column),
         frozenset(action["txn"]["appId"] for action in actions if "txn" in action),
         any("metaData" in action or "protocol" in action for action in actions),
@@ -71,8 +68,8 @@ def commit_of(delta: DeltaTable, version: int, column: str | None = None) -> Com
 
 def seen(delta: DeltaTable, version: int) -> Seen | None:
     """A version of a table with its digest; None if the log no longer has its commit."""
-    commit = commit_of(delta, version)
-    return Seen(version, commit.digest) if commit else None
+    text = _file_of(delta, version)
+    return None if text is None else Seen(version, hashlib.blake2b(text, digest_size=12).hexdigest())
 
 
 def is_left_alone(
@@ -102,6 +99,14 @@ def is_left_alone(
         if changed and (column is None or values is None or not known or not changed.isdisjoint({None, *values})):
             return False
     return True
+
+
+def _file_of(delta: DeltaTable, version: int) -> bytes | None:
+    try:
+        with folder_of(delta).open_input_stream(f"_delta_log/{version:020}.json") as stream:
+            return bytes(stream.read())
+    except FileNotFoundError:
+        return None
 
 
 def _rewrites(actions: Iterable[Mapping[str, Any]], column: str | None) -> dict[str | None, Rewrite]:

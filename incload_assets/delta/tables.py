@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from incload_assets.contract.adaptation import (
     ADDED_NOT,
     BUCKETS,
+    CHANGE_FEED,
     DROPPED_CONTENT,
     IDENTITY_KINDS,
     MEMBER_DROPPED,
@@ -45,6 +46,11 @@ class Adapted:
     def all(self) -> tuple[str, ...]:
         """All columns and members that have changed."""
         return self.added + self.widened
+
+
+def has_change_feed(delta: DeltaTable) -> bool:
+    """True if the commits of a table tell which rows they change."""
+    return delta.metadata().configuration.get(CHANGE_FEED, "").lower() == "true"
 
 
 def lost_the_race(error: PySparkException) -> bool:

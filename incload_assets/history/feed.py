@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from incload_assets.contract.adaptation import CHANGE_FEED
 from incload_assets.contract.contract import MASK
 from incload_assets.declaration.table import Table
 from incload_assets.declaration.window import now
 from incload_assets.declaration.write import FEED_COLUMNS
+from incload_assets.delta.tables import has_change_feed
 from incload_assets.platform.errors import IncrementalLoadError, LakeUnreadable, SourceMissing
 from incload_assets.platform.lake import Lake
 from incload_assets.progress.pause import parse_since
@@ -99,7 +99,7 @@ def feed_of(table: Table, lake: Lake, since: str, *, limit: int) -> Feed:
             rule="a feed has the commits of a table",
             remedy=f"incload load {table.name}",
         )
-    if not _is_fed(delta):
+    if not has_change_feed(delta):
         raise IncrementalLoadError(
             f"{table.name} has no change feed",
             rule="Delta writes down which rows a commit changed only while the feed is on",
@@ -123,10 +123,6 @@ def feed_of(table: Table, lake: Lake, since: str, *, limit: int) -> Feed:
         commits=changed,
         rows=[*_rows(table, delta, changed, limit)],
     )
-
-
-def _is_fed(delta: DeltaTable) -> bool:
-    return delta.metadata().configuration.get(CHANGE_FEED, "").lower() == "true"
 
 
 def _since(table: Table, delta: DeltaTable, commits: Mapping[int, Mapping[str, Any]], text: str) -> int:
@@ -188,7 +184,7 @@ def _was_fed(lake: Lake, uri: str, version: int) -> bool:
         delta = lake.delta(uri, version)
     except LakeUnreadable:
         return False
-    return delta is not None and _is_fed(delta)
+    return delta is not None and has_change_feed(delta)
 
 
 def _expired(table: Table, delta: DeltaTable, what: str, kept: int | None = None) -> IncrementalLoadError:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.fs as pafs
 
 from incload_assets.change_log.context import LoadContext
@@ -11,6 +12,7 @@ from incload_assets.change_log.read_view import ReadView
 from incload_assets.declaration.layout import laid_out_by
 from incload_assets.delta.commits import Seen, is_left_alone, seen
 from incload_assets.load.reconcile import Evidence, signed, unsigned
+from incload_assets.platform.lake import sizes_of
 
 HASHES = ("log_hash", "table_hash")
 IN_PROOF = ("keys", "pending", "present")
@@ -64,7 +66,7 @@ def still_proven(load: LoadContext, at: ReadView, proof: Proof) -> Evidence | No
     It holds if each commit since then changed no row, or is a load's of other partitions of the table or other windows
     of the log, and if all files of the window are there in their sizes. An edit by hand is a commit of nobody known.
     """
-    if load.scratch is not None or len(at.near_sizes) + len(at.window_sizes) > FILES:
+    if load.scratch is not None or at.near.num_rows + at.of_windows.num_rows > FILES:
         return None
     delta, log, writer = load.lake.delta(load.uri), load.lake.delta(load.log.uri), f"{load.table.name}/"
     place, values = laid_out_by(load.table), at.partitions
@@ -73,14 +75,15 @@ def still_proven(load: LoadContext, at: ReadView, proof: Proof) -> Evidence | No
         and log is not None
         and is_left_alone(delta, proof.table, at.table_version, writer=writer, column=place, values=values)
         and is_left_alone(log, proof.log, at.log_version, writer=writer, column="_window", values=[*at.records])
-        and _are_there(load, load.uri, at.near_sizes)
-        and _are_there(load, load.log.uri, at.window_sizes)
+        and _are_there(load, load.uri, at.near)
+        and _are_there(load, load.log.uri, at.of_windows)
     ):
         return proof.evidence
     return None
 
 
-def _are_there(load: LoadContext, uri: str, sizes: Mapping[str, int]) -> bool:
+def _are_there(load: LoadContext, uri: str, files: pa.Table) -> bool:
+    sizes = sizes_of(files)
     with load.lake.files(uri) as folder:
         found = folder.get_file_info([*sizes])
     return all(info.type == pafs.FileType.File and info.size == sizes[info.path] for info in found)

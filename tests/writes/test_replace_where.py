@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pandera.pyspark as pa
+import pyarrow
 import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
@@ -131,7 +132,7 @@ def test_a_few_changes_of_a_large_partition_are_merged() -> None:
         1, 1, "", 0, {day(2): record}, whole=False, of_range=False, by_place=True, table_bytes=1, near_bytes=1,
         log_bytes=1, sizes={day(2): 1}, windows_bytes=1, others_delete=False, empties=False, moves=False, newer=True,
         near_rows=20 * replace_where.LEAST_ROWS, feeds=False, buckets=None, buckets_of={day(2): None}, near_files=None,
-        log_files=None, window_files=None, near_sizes={}, window_sizes={},
+        log_files=None, window_files=None, near=pyarrow.table({}), of_windows=pyarrow.table({}),
     )  # fmt: skip
     assert replace_where.pays(at)
     assert not replace_where.pays(replace(at, near_rows=21 * replace_where.LEAST_ROWS))
