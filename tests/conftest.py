@@ -74,6 +74,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             pytest.fail(f"{metafunc.definition.nodeid}: the cases are a set. Remedy: sort them or make them a list.")
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name bytes by their argument: a file's can differ each time it is written, and processes have to agree."""
+    return argname if isinstance(val, bytes) else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is not drawn, and begin with the longest tests: at the end, one process would wait for them."""
     tests, part = [item for item in items if isinstance(item, pytest.Function)], int(os.environ[drawing.PART])
