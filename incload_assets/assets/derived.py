@@ -35,6 +35,7 @@ class Upstream:
         on: For a table without ``partition``: the only column by which the function looks up its rows, with the same
             name in the partitioned tables. A change of the table then causes a load only of windows whose rows refer to
             a changed key.
+        groups: The columns that hold the derived table's ``groups``, in its order; None: columns of the same names.
 
     Example:
         >>> Upstream(orders, partition="order_date")  # doctest: +SKIP
@@ -44,6 +45,7 @@ class Upstream:
     table: dg.AssetsDefinition
     partition: str | None = None
     on: str | None = None
+    groups: Sequence[str] | None = None
 
 
 def upstream_tables(
@@ -51,6 +53,7 @@ def upstream_tables(
     of: Mapping[str, Upstream],
     function: DerivedFunction,
     partitions_def: dg.TimeWindowPartitionsDefinition,
+    groups: Sequence[str] = (),
 ) -> tuple[UpstreamTable, ...]:
     """The upstream tables of a derived table, checked against its function and partitions."""
     table_name = key.to_user_string()
@@ -63,8 +66,9 @@ def upstream_tables(
     for name, given in of.items():
         for field in ("partition", "on"):
             check_type(table_name, f"of[{name!r}].{field}", getattr(given, field), str | None)
+        check_type(table_name, f"of[{name!r}].groups", given.groups, Sequence[str] | None)
     _check_arguments(table_name, of, function)
-    found = tuple(_upstream(table_name, key, name, given, partitions_def) for name, given in of.items())
+    found = tuple(_upstream(table_name, key, name, given, partitions_def, groups) for name, given in of.items())
     _check_together(table_name, found)
     _check_references(table_name, of)
     return found
@@ -81,7 +85,12 @@ def _check_arguments(table_name: str, of: Mapping[str, Upstream], function: Deri
 
 
 def _upstream(
-    table_name: str, key: dg.AssetKey, name: str, given: Upstream, partitions_def: dg.TimeWindowPartitionsDefinition
+    table_name: str,
+    key: dg.AssetKey,
+    name: str,
+    given: Upstream,
+    partitions_def: dg.TimeWindowPartitionsDefinition,
+    groups: Sequence[str],
 ) -> UpstreamTable:
     where = f"{table_name}: of[{name!r}]"
     declared = table_of(given.table) if isinstance(given.table, dg.AssetsDefinition) else None
@@ -96,6 +105,12 @@ def _upstream(
             f"{where} is the table {table_name} itself",
             rule="a table cannot be derived from itself",
             remedy="name another table",
+        )
+    if given.partition is None and given.groups is not None:
+        raise DeclarationError(
+            f"{where}.groups is {list(given.groups)!r}, and it has no partition",
+            rule="groups are told by the rows of tables with a partition; other tables are only looked up",
+            remedy="drop it",
         )
     if (column := given.partition) is None:
         return UpstreamTable(name=name, path=tuple(declared.key.path), on=given.on)
@@ -116,7 +131,9 @@ def _upstream(
         )
     if isinstance(kind, T.DateType):
         check_whole_days(table_name, f"of[{name!r}].partition", column, partitions_def)
-    return UpstreamTable(name=name, path=tuple(declared.key.path), partition=column, kind=kind)
+    its = groups if given.groups is None else given.groups
+    kinds = tuple((of, declared.type_of(of) if of in declared.columns else None) for of in its)
+    return UpstreamTable(name=name, path=tuple(declared.key.path), partition=column, kind=kind, groups=kinds)
 
 
 def _check_together(table_name: str, of: Sequence[UpstreamTable]) -> None:
@@ -176,6 +193,7 @@ def derived_asset(
     write: Write,
     keys: Sequence[str] = (),
     sequence_by: Sequence[str] = (),
+    groups: Sequence[str] = (),
     absent: Absent = "wait",
     name: str | None = None,
     key_prefix: str | Sequence[str] | None = None,
@@ -197,6 +215,9 @@ def derived_asset(
             ``History(known=True)`` with ``sequence_by`` if it counts what was known of a window when (features).
         keys: Columns that identify a row.
         sequence_by: Columns that order changes, for write strategies that distinguish newer from older ones.
+        groups: Columns whose values make a group, if the rows of a group are computed from upstream rows of this group
+            alone, as by ``groupBy``. If few files of a large window have changed, only the groups with changed rows
+            are computed again. Each partitioned table has these columns, or names its own by ``Upstream(groups=…)``.
         absent: Whether a window without upstream rows waits, or is an empty window.
         name: Name of the asset; default: the function's.
         key_prefix: As in ``dagster.asset``.
@@ -230,7 +251,8 @@ def derived_asset(
         key = key_of(name, key_prefix, function)
         table_name = key.to_user_string()
         windows = time_windows(table_name, partitions_def)
-        upstream = upstream_tables(key, of, function, windows)
+        check_type(table_name, "groups", groups, Sequence[str])
+        upstream = upstream_tables(key, of, function, windows, groups)
 
         with as_in_dagster(table_name):
             above = [*(given.table for given in of.values()), *as_columns(deps)]
@@ -241,7 +263,9 @@ def derived_asset(
 
         return incremental_asset(
             partitions_def=windows,
-            source=Tables(of=upstream, function=function, timezone=windows.timezone, absent=absent),
+            source=Tables(
+                of=upstream, function=function, timezone=windows.timezone, groups=tuple(groups), absent=absent
+            ),
             contract=contract,
             changes=Changes(keys=keys, sequence_by=sequence_by),
             write=write,

@@ -339,6 +339,13 @@ class Source(ABC):
         """
         return None
 
+    def renewed(self, before: Position, now: Position) -> Position | None:
+        """The part of a window that differs from an earlier position, as a position that can be extracted.
+
+        :meth:`staying` returns the window's other rows. None if all has to be read, which is the default.
+        """
+        return None
+
     def divided(
         self, table_name: str, position: Position, number: int, known: Sequence[Position] = ()
     ) -> list[Position]:
@@ -410,3 +417,13 @@ class Source(ABC):
         ``extract`` does not return those rows; the ingestion keeps the rows that were ingested before. Default: none.
         """
         return []
+
+    def staying(self, spark: SparkSession, ingested: DataFrame, position: Position) -> DataFrame | None:
+        """The rows of an earlier ingestion that stay, as ``extract`` does not return them; None if there are none.
+
+        ``position`` may be a part that :meth:`renewed` returned. Default: the rows of :meth:`carried` places.
+        """
+        if not (carried := self.carried(position)):
+            return None
+        gone = spark.createDataFrame([(name,) for name in carried], "file string")
+        return ingested.join(gone, ingested["_source.file"] == gone["file"], "left_semi")

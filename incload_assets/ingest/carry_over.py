@@ -66,7 +66,7 @@ def replaced_rows(load: LoadContext, ingestion: Ingestion, former: DataFrame, fr
 
 
 def _staying(load: LoadContext, ingestion: Ingestion, former: DataFrame, fresh: DataFrame) -> DataFrame | None:
-    """The old rows that stay although the source no longer shows them: rows of deleted files, or of absent keys."""
+    """The old rows that stay: of deleted files, of absent keys, and of parts that were not read again."""
     source, changes = load.table.source, load.table.changes
     stay = []
     if source.retains_absent_keys:
@@ -75,8 +75,7 @@ def _staying(load: LoadContext, ingestion: Ingestion, former: DataFrame, fresh: 
         shown, rows = (frame.filter(F.col("_kind").isin(*STAYING)).withColumns(place) for frame in (fresh, former))
         kept = rows.filter(F.col("_keeper").isNotNull())
         stay.append(kept.join(shown.select(*place), list(place), "left_anti").select(*former.columns))
-    if carried := source.carried(ingestion.position):
-        gone = load.spark.createDataFrame([(name,) for name in carried], "file string")
-        rows = former.filter(F.col("_kind").isin(*STAYING, REJECTED))
-        stay.append(rows.join(gone, rows["_source.file"] == gone["file"], "left_semi"))
+    ingested = former.filter(F.col("_kind").isin(*STAYING, REJECTED))
+    if (unread := source.staying(load.spark, ingested, ingestion.read)) is not None:
+        stay.append(unread)
     return union_of(stay) if stay else None

@@ -47,6 +47,23 @@ def gain_of(load: LoadContext, ingestion: Ingestion) -> Position | None:
     return gain if here <= MOST_FILES else None
 
 
+def renewal_of(load: LoadContext, ingestion: Ingestion) -> Position | None:
+    """The part of a window that differs from the ingested one, if all its rows were accepted; None: all is read."""
+    before = ingestion.before
+    if (
+        before is None
+        or before.code_version != load.table.code_version
+        or before.compacted_at is not None
+        or before.erasing
+        or before.held is not None  # its rows may be of an earlier landing
+        or before.rejected
+        or before.skipped
+        or before.erased
+    ):
+        return None
+    return load.table.source.renewed(before.as_position(), ingestion.position)
+
+
 def validates_each_alone(table: Table) -> bool:
     """True if a row's validation and markers do not depend on other rows of its window."""
     changes, write = table.changes, table.write

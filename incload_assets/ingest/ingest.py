@@ -25,13 +25,18 @@ from incload_assets.ingest.carry_over import replaced_rows, staying_rows
 from incload_assets.ingest.condition_errors import broken_condition_named
 from incload_assets.ingest.facts import Facts, asked, facts_of, has_torn_keys, told
 from incload_assets.ingest.full_extracts import extracts_of, marks_of
-from incload_assets.ingest.gains import facts_together, gain_of, with_before
+from incload_assets.ingest.gains import facts_together, gain_of, renewal_of, with_before
 from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id, next_number
 from incload_assets.ingest.quarantine import check_threshold, check_unknown_fields, is_tolerated
 from incload_assets.ingest.required_fields import required_fields
 from incload_assets.ingest.source_errors import read_error
 from incload_assets.ingest.validate import validate
-from incload_assets.platform.errors import DeclarationError, ReconciliationFailed, SourceUnreadable
+from incload_assets.platform.errors import (
+    DeclarationError,
+    IncrementalLoadError,
+    ReconciliationFailed,
+    SourceUnreadable,
+)
 from incload_assets.platform.sql import combined
 from incload_assets.platform.wording import several
 from incload_assets.protection.erasures import deny_list_of
@@ -47,7 +52,7 @@ Guard = Callable[[LoadContext, Ingestion, Facts], None]
 @contextmanager
 def as_a_whole(load: LoadContext, ingestion: Ingestion) -> Iterator[tuple[Ingestion, Staged, Facts]]:
     """Reads a window once, as a whole."""
-    with staged_rows(load, {ingestion.window: ingestion.position}) as (staged, found):
+    with staged_rows(load, {ingestion.window: ingestion.read}) as (staged, found):
         yield ingestion, staged, found[ingestion.window.key]
 
 
@@ -66,6 +71,10 @@ def ingest(load: LoadContext, ingestion: Ingestion, guard: Guard | None, staging
     table, window = load.table, ingestion.window
     if (gain := gain_of(load, ingestion)) is not None and (done := _ingest_gain(load, ingestion, gain)) is not None:
         return done
+    if (part := renewal_of(load, ingestion)) is not None:
+        done = _ingest_part(load, replace(ingestion, part=part), guard)
+        if done is not None:
+            return done
     with staging(load, ingestion) as (ingestion, staged, facts):
         if guard is not None:
             table.source.check_skipped(table.name, window, facts.only_skipped)
@@ -98,6 +107,28 @@ def _ingest_gain(load: LoadContext, ingestion: Ingestion, gain: Position) -> boo
         return None
 
 
+def _ingest_part(load: LoadContext, ingestion: Ingestion, guard: Guard | None) -> bool | None:
+    """Reads a part of a window, beside the rows that stay; None after a problem, as in :func:`_ingest_gain`."""
+    table, window, before = load.table, ingestion.window, ingestion.before
+    assert before is not None
+    tune_ingest(load.spark, None, [window.key], ingestion.read.size)
+    try:
+        with as_a_whole(load, ingestion) as (_, staged, facts):
+            if facts.rejected:
+                rows = several(facts.rejected, "row")
+                load.info(
+                    f"{table.name} {window.key}: all groups are computed: {rows} of the changed ones not accepted"
+                )
+                return None
+            rows = several(facts.rows, "row")
+            load.info(f"{table.name} {window.key}: computed {rows} of changed groups, beside {before.rows_read} before")
+            return _commit(load, ingestion, staged, _with_former(load, ingestion, staged, facts, guard))
+    except (IncrementalLoadError, PySparkException) as error:  # for example a file upstream that was vacuumed
+        why = error if isinstance(error, IncrementalLoadError) else error.getCondition()
+        load.info(f"{table.name} {window.key}: all groups are computed, as the changed ones were not: {why}")
+        return None
+
+
 def _commit(
     load: LoadContext,
     ingestion: Ingestion,
@@ -127,14 +158,14 @@ def _with_former(load: LoadContext, ingestion: Ingestion, staged: Staged, facts:
         facts = replace(facts, extracts=extracts[window.key])
         if (marks := marks_of(content, table, extracts)) is not None:
             content, more = content.unionByName(marks, allowMissingColumns=True), [*more, marks]
-    if guard is not None:
-        guard(load, ingestion, facts)
     if former is not None and (markers := replaced_rows(load, ingestion, former, content)) is not None:
         more.append(markers)
-    if not more or not staged.write(combined(partial(DataFrame.unionByName, allowMissingColumns=True), more)):
-        return facts
-    now = facts_of(staged.read(), table, [window])[window.key]
-    return replace(now, extracts=facts.extracts, unseen=facts.unseen)
+    if more and staged.write(combined(partial(DataFrame.unionByName, allowMissingColumns=True), more)):
+        now = facts_of(staged.read(), table, [window])[window.key]
+        facts = replace(now, extracts=facts.extracts, unseen=facts.unseen)
+    if guard is not None:
+        guard(load, ingestion, facts)
+    return facts
 
 
 @contextmanager

@@ -18,6 +18,7 @@ class Ingestion:
         settled: Whether ``before`` is known to be reconciled and checkpointed, so that its removed keys are merged.
         fence: The number of the last ingestion in the log's commits up to that version, 0 if none. A log that was
             restored to an older version has older window records, but rejects every number that was ever committed.
+        part: The part of the position that is read; the window's other rows stay. None: the position as a whole.
         held: Whether a load of the window was undone, and the source still holds what was undone.
     """
 
@@ -28,6 +29,12 @@ class Ingestion:
     settled: bool
     fence: int = 0
     held: bool = False
+    part: Position | None = None
+
+    @property
+    def read(self) -> Position:
+        """The position that is read."""
+        return self.part or self.position
 
     def is_same(self, code_version: str) -> bool:
         """True if the log has the source's present content already, as code of that version validates it."""

@@ -7,14 +7,14 @@ once, and stores a note for each window that the change does not concern. Sensor
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 import pyspark.sql.types as T
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from incload_assets.declaration.source import Position
@@ -150,7 +150,7 @@ def unconcerned(
     for version in sorted({question.version for question in questions}, reverse=True)[:VERSIONS]:
         asked = [question for question in questions if question.version == version]
         try:
-            changed = _changed(spark, lake, look, version)
+            changed = changed_keys(spark, lake, look.upstream, version, look.delta.version)
             concerned = {
                 key
                 for other in looks
@@ -167,19 +167,26 @@ def unconcerned(
     return found
 
 
-def _changed(spark: SparkSession, lake: Lake, look: UpstreamState, since: int) -> DataFrame:
-    """The keys whose rows have changed; a column that only one of the versions has is NULL in the other."""
-    assert look.upstream.on is not None
-    key = col(look.upstream.on).alias("_key")
-    then, now = (rows_at(spark, lake, look.upstream, version) for version in (since, look.delta.version))
+def changed_keys(spark: SparkSession, lake: Lake, upstream: UpstreamTable, since: int, until: int) -> DataFrame:
+    """The keys, as ``_key``, whose rows in a table with ``on`` differ between two versions."""
+    assert upstream.on is not None
+    then, now = (rows_at(spark, lake, upstream, version) for version in (since, until))
+    return differing(then, now, [col(upstream.on).alias("_key")])
+
+
+def differing(then: DataFrame, now: DataFrame, columns: Sequence[Column]) -> DataFrame:
+    """The distinct values of some columns in rows that only one of two frames has, or has more often than the other.
+
+    A column that only one of the frames has is NULL in the other.
+    """
     # the comparison ignores NULLs, so that a new column without values changes no row
     names = sorted({*then.columns, *now.columns})
     whole = [
         rows.select(*(col(name) if name in rows.columns else F.lit(None).alias(name) for name in names))
         for rows in (then, now)
     ]
-    both = [rows.select(key, F.expr(row_id_sql(names)).alias("_id")) for rows in whole]
-    return both[0].exceptAll(both[1]).unionByName(both[1].exceptAll(both[0])).select("_key").distinct()
+    both = [rows.select(*columns, F.expr(row_id_sql(names)).alias("_id")) for rows in whole]
+    return both[0].exceptAll(both[1]).unionByName(both[1].exceptAll(both[0])).drop("_id").distinct()
 
 
 def _concerned(
@@ -193,8 +200,8 @@ def _concerned(
     """Keys of the windows whose rows in a partitioned table refer to a changed key."""
     upstream, windows = referring.upstream, [question.window for question in asked]
     assert upstream.partition is not None and upstream.kind is not None and look.upstream.on is not None
-    stretch = inside_sql(upstream.partition, upstream.kind, windows[0].start, windows[-1].end, referring.timezone)
-    rows = rows_at(spark, lake, upstream, referring.delta.version).filter(stretch)
+    stretch = replace(windows[0], end=windows[-1].end)
+    rows = rows_in(spark, lake, upstream, stretch, referring.timezone, referring.delta.version)
     by_date = isinstance(upstream.kind, T.DateType)
     value = col(upstream.partition)
     refers = rows.select(
@@ -212,3 +219,14 @@ def rows_at(spark: SparkSession, lake: Lake, upstream: UpstreamTable, version: i
     """The rows of a table at a version, without the bucket column, which is not part of a row's content."""
     path = lake.spark_uri(lake.table_uri(upstream.path))
     return spark.read.format("delta").option("versionAsOf", version).load(path).drop(BUCKET)
+
+
+def rows_in(
+    spark: SparkSession, lake: Lake, upstream: UpstreamTable, window: Window, timezone: str, version: int
+) -> DataFrame:
+    """The rows of a table at a version that a window gets: the rows in it, or all if it has no partition."""
+    rows = rows_at(spark, lake, upstream, version)
+    if upstream.partition is None:
+        return rows
+    assert upstream.kind is not None
+    return rows.filter(inside_sql(upstream.partition, upstream.kind, window.start, window.end, timezone))

@@ -24,6 +24,8 @@ class UpstreamTable:
         name: Name of the function's argument that takes the table's rows.
         partition: Partition column, which assigns rows to windows; None: every window gets all rows.
         on: The column by which partitioned tables refer to this one; None: any change concerns all windows.
+        groups: The columns that hold the groups of the derived table, in its order, with the types that they have, None
+            for a column that the table lacks. Empty: the derived table declares none, or the table has no partition.
     """
 
     name: str
@@ -31,6 +33,12 @@ class UpstreamTable:
     partition: str | None = None
     kind: T.DataType | None = None
     on: str | None = None
+    groups: tuple[tuple[str, T.DataType | None], ...] = ()
+
+    @property
+    def group_columns(self) -> list[str]:
+        """The names of the columns in ``groups``."""
+        return [name for name, _ in self.groups]
 
 
 @dataclass(frozen=True, eq=False)

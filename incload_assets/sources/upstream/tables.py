@@ -14,20 +14,29 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from incload_assets.declaration.declared import Declared
 from incload_assets.declaration.field_types import check_type
 from incload_assets.declaration.source import Absent, DetectRequest, Position, Shows, Source
 from incload_assets.declaration.window import Window
-from incload_assets.declaration.window_rules import inside_sql
 from incload_assets.platform.errors import DeclarationError, SourceChanged, SourceMissing
 from incload_assets.platform.lake import Lake
 from incload_assets.platform.settings import current_settings
 from incload_assets.platform.sql import col
 from incload_assets.platform.wording import several
 from incload_assets.sources.upstream.delta_files import DeltaFiles, digest
+from incload_assets.sources.upstream.groups import (
+    SINCE,
+    changed_groups,
+    check_groups,
+    marked_if_other,
+    of_groups,
+    of_other_groups,
+    position_since,
+)
 from incload_assets.sources.upstream.references import (
     open_questions,
     read_notes,
-    rows_at,
+    rows_in,
     states_of,
     unconcerned,
     write_notes,
@@ -35,6 +44,9 @@ from incload_assets.sources.upstream.references import (
 from incload_assets.sources.upstream.state import UpstreamState, UpstreamTable
 
 DerivedFunction = Callable[..., DataFrame]
+
+OTHER = "_is_of_other_group"
+"""Column of rows that a function has made of one group and given to another."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,18 +59,22 @@ class Tables(Source):
       are not, as long as the upstream log has the commits; after that the window is read once more, and found equal.
     - A change of a table without ``partition`` concerns all windows; with ``on`` it concerns only windows whose rows
       refer to a changed key, see :mod:`incload_assets.sources.upstream.references`.
+    - With ``groups``, only the groups whose rows have changed are computed again where that is cheaper, see
+      :mod:`incload_assets.sources.upstream.groups`; the other rows of the window stay.
     - A window waits until all tables exist, even with ``absent="empty"``: a removed table does not show what it held.
 
     Args:
         of: The upstream tables.
         function: From their rows, one frame for each table, to the contract's columns.
         timezone: Time zone of the partitions definition.
+        groups: Columns of the contract whose values make a group: its rows are made of the group's rows upstream alone.
         absent: Whether a window without rows upstream waits, or is an empty window.
     """
 
     of: tuple[UpstreamTable, ...]
     function: DerivedFunction = field(repr=False)
     timezone: str = "UTC"
+    groups: tuple[str, ...] = ()
     absent: Absent = "wait"
 
     shows: ClassVar[Shows] = Shows(inserts=True, updates=True, deletes=True)
@@ -86,12 +102,25 @@ class Tables(Source):
         return [
             "Rows are computed from tables upstream, by the table's function.",
             *map(of, self.of),
+            *self._grouped(),
             "A window waits until all of these tables exist.",
+        ]
+
+    def _grouped(self) -> list[str]:
+        if not self.groups:
+            return []
+        return [
+            f"Rows of a group ({', '.join(self.groups)}) are made of the group's rows alone: where few files of a "
+            "large window have changed, only the groups with changed rows are computed again."
         ]
 
     def validate(self, table_name: str) -> None:
         """Checks ``absent``; ``derived_asset`` has checked the tables."""
         check_type(table_name, "absent", self.absent, Absent)
+
+    def validate_changes(self, declared: Declared) -> None:
+        """Checks the groups; see :meth:`Source.validate_changes`."""
+        check_groups(declared, self.groups, self.of)
 
     def detect(self, request: DetectRequest) -> dict[str, Position]:
         """The positions of windows by their data files; see :meth:`Source.detect`. Each table's log is read once."""
@@ -146,9 +175,10 @@ class Tables(Source):
         """
         if not position.detail.get("rows"):
             nothing = ", ".join(f"`{name.replace('`', '``')}`: string" for name in fields)
-            return _as_extracted(spark.createDataFrame([], f"_raw struct<{nothing}>"), "")
+            return _as_extracted(spark.createDataFrame([], f"_raw struct<{nothing}>, _malformed string"), "")
         try:
-            out = self.function(**{upstream.name: self._rows(spark, upstream, position) for upstream in self.of})
+            touched = self._touched(spark, position)
+            out = self.function(**{one.name: self._rows(spark, one, position, touched) for one in self.of})
             returned = set(out.columns)
         except PySparkException as error:
             if "DELTA_VERSION_NOT_FOUND" in str(error) or "time travel" in str(error):
@@ -160,7 +190,32 @@ class Tables(Source):
             raise
         self._check_columns(table_name, returned, fields)
         versions = ", ".join(f"{name}@{at['version']}" for name, at in position.detail["tables"].items())
-        return _as_extracted(out.select(F.struct(*(col(name) for name in fields)).alias("_raw")), versions)
+        of_others = F.lit(None).cast("string")
+        if touched is not None:
+            out = marked_if_other(out.select(*map(col, fields)), touched, self.groups, OTHER)
+            of_others = F.when(F.col(OTHER), f"its {', '.join(self.groups)} is not one of the rows it is made of")
+        return _as_extracted(
+            out.select(F.struct(*map(col, fields)).alias("_raw"), of_others.alias("_malformed")), versions
+        )
+
+    def renewed(self, before: Position, now: Position) -> Position | None:
+        """The groups of a window whose rows upstream have changed; see :meth:`Source.renewed`."""
+        if not self.groups:
+            return None
+        lake, window = read_from(), _window_in("", now)
+        return position_since(lake, self.of, window, self.timezone, before, now) if now.detail.get("rows") else None
+
+    def staying(self, spark: SparkSession, ingested: DataFrame, position: Position) -> DataFrame | None:
+        """The rows of groups that a position of :meth:`renewed` leaves as they are; see :meth:`Source.staying`."""
+        touched = self._touched(spark, position)
+        return None if touched is None else of_other_groups(ingested, touched, self.groups)
+
+    def _touched(self, spark: SparkSession, position: Position) -> DataFrame | None:
+        """The groups that are computed again; None: all."""
+        if SINCE not in position.detail:
+            return None
+        window = _window_in("", position)
+        return changed_groups(spark, read_from(), self.of, self.groups, window, self.timezone, position)
 
     @property
     def _refers(self) -> bool:
@@ -180,13 +235,14 @@ class Tables(Source):
             if delta is not None and all(other is not None for _, other in deltas)
         ]
 
-    def _rows(self, spark: SparkSession, upstream: UpstreamTable, position: Position) -> DataFrame:
-        rows = rows_at(spark, read_from(), upstream, position.detail["tables"][upstream.name]["version"])
-        if upstream.partition is None:
+    def _rows(
+        self, spark: SparkSession, upstream: UpstreamTable, position: Position, touched: DataFrame | None
+    ) -> DataFrame:
+        version = position.detail["tables"][upstream.name]["version"]
+        rows = rows_in(spark, read_from(), upstream, _window_in("", position), self.timezone, version)
+        if touched is None or upstream.partition is None:
             return rows
-        assert upstream.kind is not None
-        window = _window_in("", position)
-        return rows.filter(inside_sql(upstream.partition, upstream.kind, window.start, window.end, self.timezone))
+        return of_groups(rows, upstream.group_columns, touched, self.groups)
 
     def _check_columns(self, table_name: str, returned: set[str], fields: Sequence[str]) -> None:
         missing, extra = [name for name in fields if name not in returned], sorted(returned - set(fields))
@@ -227,7 +283,7 @@ def _as_extracted(rows: DataFrame, versions: str) -> DataFrame:
     nothing, number = F.lit(None).cast("string"), F.lit(None).cast("long")
     place = F.struct(F.lit(versions).alias("file"), number.alias("block"), number.alias("row"))
     payload = F.to_json("_raw").alias("_payload")
-    return rows.select("_raw", payload, nothing.alias("_rescued"), nothing.alias("_malformed"), place.alias("_source"))
+    return rows.select("_raw", payload, nothing.alias("_rescued"), "_malformed", place.alias("_source"))
 
 
 def read_from(lake: Lake | None = None) -> Lake:
