@@ -52,6 +52,7 @@ def _metadata(load: LoadContext, report: LoadReport, sample: dg.TableMetadataVal
         **({"buckets": table.write.divided_into} if table.write.divided_into else {}),
         "keys_withdrawn": record.replaced,
         "bytes": report.size,
+        **({"bytes_written": report.written} if report.written is not None else {}),
         "delta_version": report.table_version,
         "log_version": report.log_version,
     }

@@ -72,6 +72,16 @@ def seen(delta: DeltaTable, version: int) -> Seen | None:
     return None if text is None else Seen(version, hashlib.blake2b(text, digest_size=12).hexdigest())
 
 
+def bytes_added(delta: DeltaTable, version: int, writer: str) -> int | None:
+    """The size of the data files that a commit has added; None if it has no fence of the writer, or is gone."""
+    if (text := _file_of(delta, version)) is None:
+        return None
+    actions = [json.loads(line) for line in text.decode().splitlines() if line]
+    if not any(action.get("txn", {}).get("appId") == writer for action in actions):
+        return None
+    return sum(int(action["add"]["size"]) for action in actions if "add" in action)
+
+
 def is_left_alone(
     delta: DeltaTable, since: Seen, until: int, *, writer: str, column: str | None, values: Collection[str] | None
 ) -> bool:

@@ -11,7 +11,7 @@ from incload_assets.change_log.read_view import ReadView
 from incload_assets.declaration.window import Window
 from incload_assets.delta.commits import Seen
 from incload_assets.delta.tuning import tune_plan
-from incload_assets.load.proven import compared
+from incload_assets.load.proven import compared, written_by
 from incload_assets.load.reconcile import Evidence, check_bins, duplicate_keys_named, examine
 from incload_assets.platform.errors import ConcurrentLoad, ReconciliationFailed
 from incload_assets.platform.wording import several
@@ -28,7 +28,8 @@ MERGES = 8
 class Applied:
     """The result of a merge, with the read view that was reconciled; evidence and merged rows are by partition key.
 
-    ``compared``: the commits of table and log in that read view; None if a log no longer has them.
+    ``compared``: the commits of table and log in that read view; None if a log no longer has them. ``written``: size of
+    the table's files that the last merge wrote; None if it wrote none, or another load has committed since.
     """
 
     at: ReadView
@@ -36,6 +37,7 @@ class Applied:
     merged: dict[str, Merged]
     committed: bool
     compared: tuple[Seen, Seen] | None
+    written: int | None = None
 
 
 def apply_changes(
@@ -81,7 +83,8 @@ def apply_changes(
                 if not pending:
                     for key, found in examined.items():
                         check_bins(found, f"{table.name} {key}")
-                    return Applied(at, examined, total, committed, compared(load, at))
+                    written = written_by(load, at) if committed else None
+                    return Applied(at, examined, total, committed, compared(load, at), written)
                 load.info(f"{where}: {several(pending, 'key')} unlike the log, folding in full")
                 if not full:  # for all further attempts: the incremental fold cannot prove a repair it cannot make
                     full = True

@@ -52,6 +52,8 @@ class LoadReport:
         ingested: Whether this load ingested the window; False if the log already had it.
         proof: The evidence with the commits that were compared; None if a log no longer has them.
         size: Size of the window's changes in the log, in bytes.
+        written: Size of the table's files that the last merge wrote, in bytes; of windows that were loaded together an
+            equal share each. None if it wrote none, or it is unknown.
         seconds: Time spent per phase; of windows that were loaded together, an equal share each.
         timeline: Name, start in seconds since 1970 and duration in seconds of each part of a phase.
     """
@@ -66,6 +68,7 @@ class LoadReport:
     log_version: int
     proof: Proof | None = None
     size: int = 0
+    written: int | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     timeline: Sequence[tuple[str, float, float]] = ()
 
@@ -157,6 +160,7 @@ def report_of(load: LoadContext, applied: Applied, window: Window, *, ingested: 
         log_version=applied.at.log_version,
         proof=Proof(applied.evidence[window.key], *applied.compared) if applied.compared else None,
         size=applied.at.sizes.get(window.key, 0),
+        written=None if applied.written is None else applied.written // windows,
         seconds={name: seconds / windows for name, seconds in load.phases.seconds.items()},
         timeline=tuple(load.phases.timeline),
     )

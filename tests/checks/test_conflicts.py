@@ -61,7 +61,7 @@ def test_only_a_table_with_several_sources_is_asked_for_conflicts(spark: SparkSe
 
     one = make(spark, tmp_path, {}, name="one")
     events = make(spark, tmp_path, source=table_of(spark, tmp_path).table.source, write=Append(), changes=Changes())
-    assert names(events) == names(one) - {"uniqueness"}
+    assert names(events) == names(one) - {"uniqueness", "skew"}
     assert names(table_of(spark, tmp_path)) - names(one) == {"conflicts"}
 
 

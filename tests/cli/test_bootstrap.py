@@ -1,5 +1,6 @@
 """``incload bootstrap``, as a person runs it: killed, repeated, and beside other loads and writers."""
 
+import re
 import signal
 import subprocess
 import threading
@@ -117,7 +118,9 @@ def test_a_copy_that_is_killed_goes_on_beside_loads_and_writers_and_ends_as_the_
     rest = clone.incload("load", "items", "--partitions", "2026-01-02", **account)
     again = clone.incload("bootstrap", "items", **account)
     assert done.returncode == 0 and "✓ items 2026-01-01" in done.stdout
-    assert "items 2026-01-01: 8 of 8 chunks" in done.stdout and "items 2026-01-01: 1 of" not in done.stdout
+    # what was written meanwhile may fill another chunk
+    assert re.search(r"items 2026-01-01: 8 of [89] chunks", done.stdout), done.stdout
+    assert "items 2026-01-01: 1 of" not in done.stdout
     assert rest.returncode == 0 and again.returncode == 0
     assert again.stdout == "items: the source has no rows for a partition that was never loaded.\n"
     assert chunks_read(clone) == 0

@@ -64,10 +64,9 @@ def landed(table: Loaded) -> list[tuple[Any, ...]]:
 
 
 def told(report: LoadReport) -> dict[str, Any]:
-    """The window's record, but for what tells when and how often it was landed."""
-    return {
-        name: value for name, value in vars(report.record).items() if name not in ("landing", "landed_at", "former")
-    }
+    """The window's record, but for what tells when and in how many parts it was landed."""
+    of_parts = ("landing", "landed_at", "former", "largest_key", "largest_place")
+    return {name: value for name, value in vars(report.record).items() if name not in of_parts}
 
 
 def log_files(table: Loaded) -> set[str]:

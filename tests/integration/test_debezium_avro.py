@@ -70,7 +70,7 @@ def avro(registry: Registry) -> Mapping[str, str]:
 
 def wait_for_events(kafka: KafkaServer, topic: str, number: int, connect: ConnectServer, connector: str) -> None:
     """Wait until so many events are in the topic, which the first one makes."""
-    deadline, found = monotonic() + 60, 0
+    deadline, found = monotonic() + 240, 0
     while found < number:
         assert monotonic() < deadline, f"{found} of {number} events have come: {connect.status(connector)}"
         sleep(0.1)

@@ -71,7 +71,8 @@ def test_news_of_one_partition_replace_it_in_one_commit_and_the_materialization_
     spark: SparkSession, tmp_path: Path
 ) -> None:
     table = loaded(spark, tmp_path)
-    others = {file for file in table.files() if f"day={day(2)}" in file}
+    before = table.files()
+    others = {file for file in before if f"day={day(2)}" in file}
     report = table.load(2)
     commit = last_commit(table)
     assert (commit["operation"], commit["operationParameters"]["mode"]) == ("WRITE", "Overwrite")
@@ -81,6 +82,10 @@ def test_news_of_one_partition_replace_it_in_one_commit_and_the_materialization_
     assert others <= table.files()
     told = metadata_of(LoadContext(spark, table.table, table.lake), [report])[day(2)]
     assert told["commit"].value == "atomic rewrite of a part"
+    written = [Path(file.removeprefix("file://")).stat().st_size for file in table.files() - before]
+    assert told["bytes_written"].value == sum(written) > 0
+    again = metadata_of(LoadContext(spark, table.table, table.lake), [table.replay(report)])[day(2)]
+    assert "bytes_written" not in again, "nothing was written"
 
 
 @pytest.mark.usefixtures("eager")
