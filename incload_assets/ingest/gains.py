@@ -122,6 +122,7 @@ def facts_together(load: LoadContext, parts: Sequence[Facts]) -> Facts:
         rejected=sum(part.rejected for part in parts),
         skipped=sum(part.skipped for part in parts),
         erased=sum(part.erased for part in parts),
+        replaced=sum(part.replaced for part in parts),
         partitions=partitions if len(places) == len(parts) and alike and len(partitions) <= MAX_PARTITIONS else None,
         first_sequence=_least(
             load, [(part.first_sequence, part.rows - part.rejected - part.skipped - part.erased) for part in parts]

@@ -160,12 +160,26 @@ def _with_former(load: LoadContext, ingestion: Ingestion, staged: Staged, facts:
             content, more = content.unionByName(marks, allowMissingColumns=True), [*more, marks]
     if former is not None and (markers := replaced_rows(load, ingestion, former, content)) is not None:
         more.append(markers)
-    if more and staged.write(combined(partial(DataFrame.unionByName, allowMissingColumns=True), more)):
-        now = facts_of(staged.read(), table, [window])[window.key]
-        facts = replace(now, extracts=facts.extracts, unseen=facts.unseen)
+    if more:
+        facts = _with_more(load, window, staged, facts, more)
     if guard is not None:
         guard(load, ingestion, facts)
     return facts
+
+
+def _with_more(load: LoadContext, window: Window, staged: Staged, facts: Facts, more: Sequence[DataFrame]) -> Facts:
+    """Stages further rows of a window; its facts, for which the rows that were staged before are not read again."""
+    nothing = load.spark.createDataFrame([], load.log.schema)
+    rows = combined(partial(DataFrame.unionByName, allowMissingColumns=True), [nothing, *more])
+    before, seen = staged.rows(window.key), Observation()
+    known = {name for frame in more for name in frame.columns}
+    if not staged.write(rows.observe(seen, *asked(load.table)), known):
+        return facts
+    further = told(seen.get, load.table)
+    together = facts_together(load, [facts, further])
+    if further.rows + further.replaced != staged.rows(window.key) - before:  # marks, or a repeated task counted twice
+        together = facts_of(staged.read(), load.table, [window])[window.key]
+    return replace(together, extracts=facts.extracts, unseen=facts.unseen)
 
 
 @contextmanager

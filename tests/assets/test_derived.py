@@ -118,6 +118,25 @@ def test_other_code_is_another_version() -> None:
             {"function": both, "of": {"a": Upstream(DATED, "day"), "b": Upstream(STAMPED, "at", on="id")}},
             r"of\['b'\] has partition 'at' and on 'id'",
         ),
+        ({"groups": ["who"]}, r"groups names 'who', which DatedItem does not have"),
+        ({"groups": "id"}, r"groups is 'id'"),
+        ({"groups": ["value"], "keys": ["id"]}, r"groups is value; the table's keys are id"),
+        (
+            {"function": both, "of": {"a": Upstream(DATED, "day"), "b": Upstream(STAMPED, "at")}, "groups": ["day"]},
+            r"groups names 'day' of type date, in b the column 'day'; stamped does not have it",
+        ),
+        (
+            {"of": {"items": Upstream(DATED, "day", groups=["seq"])}, "groups": ["id"]},
+            r"'id' of type string, in items the column 'seq'; dated has it as bigint",
+        ),
+        (
+            {"of": {"items": Upstream(DATED, "day", groups=["id"])}},
+            r"groups names 0 columns, and of\['items'\].groups 1",
+        ),
+        (
+            {"function": both, "of": {"a": Upstream(DATED, "day"), "b": Upstream(STATE, groups=["id"])}},
+            r"of\['b'\].groups is \['id'\], and it has no partition",
+        ),
         ({"absent": "never"}, r"absent is 'never'"),
         ({"write": Overwrite()}, r"write is Overwrite\(\) without partition_by"),
         ({"write": Fold(sums=["value"]), "keys": ["id"]}, r"write.sums names 'value' of type string"),

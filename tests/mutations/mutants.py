@@ -7,6 +7,7 @@ from tests.mutations.mutants_of_contracts import MUTANTS_OF_CONTRACTS
 from tests.mutations.mutants_of_encryption import MUTANTS_OF_ENCRYPTION
 from tests.mutations.mutants_of_erasures import MUTANTS_OF_ERASURES
 from tests.mutations.mutants_of_feeds import MUTANTS_OF_FEEDS
+from tests.mutations.mutants_of_groups import MUTANTS_OF_GROUPS
 from tests.mutations.mutants_of_lifetimes import MUTANTS_OF_LIFETIMES
 from tests.mutations.mutants_of_secrets import MUTANTS_OF_SECRETS
 from tests.mutations.mutants_of_sources import MUTANTS_OF_SOURCES
@@ -762,8 +763,8 @@ MUTANTS = [
     Mutant("protection: adoption of values in clear", PROTECTION, "restore.adoptable:_look_at_rows",
            'if count := sums[f"clear {name}"]:', "if count := 0:",
            (f"{PROTECT}a_table_with_values_in_clear_is_not_adopted",)),
-    Mutant("rows of files that are gone", CONVERGENCE, "ingest.carry_over:_staying",
-           "if carried := source.carried(ingestion.position):", "if False:",
+    Mutant("rows of files that are gone", CONVERGENCE, "declaration.source:Source.staying",
+           "if not (carried := self.carried(position)):", "if True:",
            (f"{LOAD}rows_of_a_file_that_is_gone_stay_and_are_validated_by_a_new_contract_or_leave_where_that_is_declared",)),
     Mutant("rows that left their window", CONVERGENCE, "ingest.carry_over:_staying",
            "if source.retains_absent_keys:", "if False:",
@@ -857,6 +858,7 @@ MUTANTS = [
     *MUTANTS_OF_LIFETIMES,
     *MUTANTS_OF_ERASURES,
     *MUTANTS_OF_FEEDS,
+    *MUTANTS_OF_GROUPS,
     *MUTANTS_OF_ENCRYPTION,
     *MUTANTS_OF_SECRETS,
     *MUTANTS_OF_TRANSPORT,
