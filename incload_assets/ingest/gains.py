@@ -55,7 +55,6 @@ def renewal_of(load: LoadContext, ingestion: Ingestion) -> Position | None:
         or before.code_version != load.table.code_version
         or before.compacted_at is not None
         or before.erasing
-        or before.held is not None  # its rows may be of an earlier landing
         or before.rejected
         or before.skipped
         or before.erased
