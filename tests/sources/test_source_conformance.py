@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from incload_assets.assets import Dropped, Freshness, Hashed, Quarantine, incremental_asset
-from incload_assets.declaration.source import EXTRACTED_COLUMNS, PRESENT, SKIPPED, Position
+from incload_assets.declaration.source import EXTRACTED_COLUMNS, PRESENT, SKIPPED, WHOLE, Position
 from incload_assets.declaration.window import Window, first_window, window_of
 from incload_assets.load.ranges import load_first_windows
 from incload_assets.load.replay import replay_window, unreplayable
@@ -255,7 +255,7 @@ def test_every_row_is_read_once_as_it_is_with_the_columns_of_the_contract(case: 
 
     for frame in (both, one, none):
         types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
-        assert {*EXTRACTED_COLUMNS, "_window"} <= set(types) <= {*EXTRACTED_COLUMNS, "_window", PRESENT, SKIPPED}
+        assert {*EXTRACTED_COLUMNS, "_window"} <= set(types) <= {*EXTRACTED_COLUMNS, "_window", WHOLE, PRESENT, SKIPPED}
         assert [field.name for field in frame.schema["_raw"].dataType.fields] == FIELDS
         assert {types[name] for name in ("_payload", "_rescued", "_malformed", "_window")} == {"string"}
         assert types["_source"] == WHERE

@@ -9,6 +9,7 @@ from tests.benchmarks.rows.big import big
 from tests.benchmarks.rows.bootstrap import bootstrap
 from tests.benchmarks.rows.by_key import history, state
 from tests.benchmarks.rows.first import cold, days, first, reconcile
+from tests.benchmarks.rows.groups import groups
 from tests.benchmarks.rows.memory import memory
 from tests.benchmarks.rows.metrics import metrics, watched
 from tests.benchmarks.rows.other_tools import by_dlt, full_reload, without_spark
@@ -30,6 +31,7 @@ ROWS: dict[str, Row] = {
     "big": big,
     "again": again,
     "undo": undo,
+    "groups": groups,
     "first": first,
     "bootstrap": bootstrap,
     "reconcile": reconcile,
