@@ -52,6 +52,7 @@ KINDS: dict[str, dict[str, Any]] = {
     },
     "merge": {"write": Merge(), "changes": DELETING},
     "history": {"write": History(), "changes": DELETING},
+    "beliefs": {"write": History(known=True), "changes": DELETING},
 }
 COMPACTED = ["snapshot", "merge"]
 
@@ -89,11 +90,12 @@ class Twins:
 
 
 def held(table: Loaded) -> tuple[Any, Any]:
-    """The table's columns, and its rows, counted."""
+    """The table's columns, and its rows, counted; of beliefs those that hold, whenever they were begun."""
     delta = table.lake.delta(table.uri)
     assert delta is not None
-    rows = delta.to_pyarrow_table().to_pylist()
-    return schema_of(delta), Counter(map(repr, rows))
+    rows = (row for row in delta.to_pyarrow_table().to_pylist() if row.pop("is_known", True))
+    since = ("known_from", "known_to")
+    return schema_of(delta), Counter(repr({n: v for n, v in row.items() if n not in since}) for row in rows)
 
 
 def begun(twins: Twins) -> None:

@@ -17,6 +17,7 @@ from incload_assets.checks.uniqueness import uniqueness
 from incload_assets.declaration.window import window_of
 from incload_assets.load import load as loading
 from incload_assets.load.tables import adapt_tables, ensure_tables
+from incload_assets.maintenance.rebucket import rebucket
 from incload_assets.platform.errors import DeclarationError, IncrementalLoadError, StoredFileLost
 from incload_assets.progress.checkpoint import Checkpoint
 from incload_assets.trial import oracle
@@ -28,11 +29,13 @@ from tests.writes.examples import Differs, Example, Run
 from tests.writes.test_conformance import ROWS, light, windows
 
 Belief = tuple[Any, ...]
+STORED = ("id", "value", "valid_from", "valid_to", "is_current", "is_known", "known_from", "known_to")
+"""The columns of a table of beliefs."""
 
 
 def beliefs(table: Loaded) -> dict[bool, set[Belief]]:
     """Key, value and period of the versions, by whether they are still believed."""
-    rows = table.rows("id", "value", "valid_from", "valid_to", "is_current", "is_known", "known_from", "known_to")
+    rows = table.rows(*STORED)
     assert all((row[7] is None) == row[5] and (row[5] or row[6] < row[7]) for row in rows)
     return {held: {row[:5] for row in rows if row[5] == held} for held in (True, False)}
 
@@ -251,6 +254,30 @@ def test_a_load_reads_and_writes_no_file_of_beliefs_that_were_ended(spark: Spark
     table.load(3)
     assert len(ended) == 1
     assert ended < {file for file in table.files() if "is_known=false" in file}
+
+
+def test_another_number_of_buckets_and_larger_files_leave_what_was_believed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    content = {day(1): [item(f"{n}", "a", 1) for n in range(6)], day(2): [item(f"{n}", "b", 2) for n in range(3)]}
+    made = [make(spark, tmp_path, content, write=History(known=True, buckets=buckets)) for buckets in (2, 3)]
+    former, table = made
+    former.load(1)
+    former.load(2)
+    before, instant = former.rows(*STORED), known_at(table.table, table.context().log.open())
+    assert instant is not None
+    assert len(beliefs(former)[False]) == 3
+    rebucket(table.context(), because="a test")
+    assert table.rows(*STORED) == before
+    spark.sql(f"OPTIMIZE {table.lake.sql_name(table.uri)}").first()
+    assert table.rows(*STORED) == before
+    content[day(2)] = [item("0", "c", 2)]
+    table.load(2)
+    assert {row for row in before if row[-1] is not None} < table.rows(*STORED)
+    then = rows_as_of(spark, table.table, table.lake, known=instant_of(instant))
+    held = {row[:2] for row in before if row[-1] is None}
+    assert {(row["id"], row["value"]) for row in then.collect()} == held
+    assert uniqueness(spark, table.table, table.lake).passed
 
 
 def test_a_landing_whose_instant_another_one_takes_is_committed_at_a_later_one_without_reading_again(
