@@ -30,8 +30,12 @@ SINCE = "since"
 """Member of the detail of a position that is read and never recorded: the earlier versions of the tables that have
 changed, by name. The position has only the groups whose rows have changed since these versions."""
 
-LEAST_BYTES = 4 * 2**20
-"""Size of a window upstream from which only changed groups are computed; all groups of a smaller one take as long."""
+LEAST_BYTES = 16 * 2**20
+"""Size of a window upstream from which only changed groups are computed; looking for them takes some seconds.
+
+Of 5.6 million rows, all in order, 50 new rows were computed again in about half the time of all. A function that only
+sums takes longer by groups than as a whole, whatever the size: it reads all files in any case.
+"""
 MOST_CHANGED = 0.25
 """Largest share of a window's bytes in changed files; if more has changed, all groups take as long."""
 
@@ -111,7 +115,7 @@ def position_since(
             found[upstream.name] = then["version"]
     if not found or whole < LEAST_BYTES or changed > MOST_CHANGED * whole:
         return None
-    return replace(now, detail={**now.detail, SINCE: found}, size=changed)
+    return replace(now, detail={**now.detail, SINCE: found})  # its groups are looked for in all files
 
 
 def changed_groups(
