@@ -190,7 +190,7 @@ def unreadable(why: str) -> dict[str, tuple[int, str]]:
 
 
 UNREADABLE = unreadable("cannot parse the payloads that its rejected rows keep")
-OF_PARQUET = "the payload of a Parquet record does not keep the types of its values"
+OF_PARQUET = "the payload of a Parquet, ORC or Avro record does not keep the types of its values"
 OTHER_COLUMNS = {"contract unknown items": (2, "unknown field")}
 """The source has columns that the contract does not name."""
 NOT_ADOPTED = {"adopt items --dry-run": (1, "cannot be adopted")}
