@@ -253,7 +253,8 @@ def test_what_cannot_be_validated_again_is_refused_by_name(
     assert "kafka_headers" in good.unreadable_payloads(["id", "kafka_headers"])
     assert Debezium(good, table="s.t", keys=["id"]).unreadable_payloads(["id"]) == ""
     several = Several({"a": good, "b": Files("{landing}/x.parquet")})
-    assert several.unreadable_payloads(["id", "source_name"]).startswith("b: the payload of a Parquet, ORC or Avro record")
+    told = several.unreadable_payloads(["id", "source_name"])
+    assert told.startswith("b: the payload of a Parquet, ORC or Avro record")
 
 
 def test_a_run_with_the_tag_of_a_replay_checkpoints_its_partition_and_is_audited(
