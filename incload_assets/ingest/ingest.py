@@ -59,7 +59,8 @@ def as_a_whole(load: LoadContext, ingestion: Ingestion) -> Iterator[tuple[Ingest
 def ingest(load: LoadContext, ingestion: Ingestion, guard: Guard | None, staging: Staging = as_a_whole) -> bool:
     """Replaces a window of the log, with its window record, by the source's present content in one fenced commit.
 
-    If the source has only gained files, only these are added; see :mod:`incload_assets.ingest.gains`. ``guard`` is a
+    If the source has only gained files, only these are added; see :mod:`incload_assets.ingest.gains`. If it can tell
+    which part of the window has changed, only this part is read, and the other rows stay. ``guard`` is a
     check before the commit; None: whatever the rows are, they are ingested. False is returned if another ingestion of
     the window came first.
 
@@ -71,10 +72,9 @@ def ingest(load: LoadContext, ingestion: Ingestion, guard: Guard | None, staging
     table, window = load.table, ingestion.window
     if (gain := gain_of(load, ingestion)) is not None and (done := _ingest_gain(load, ingestion, gain)) is not None:
         return done
-    if (part := renewal_of(load, ingestion)) is not None:
-        done = _ingest_part(load, replace(ingestion, part=part), guard)
-        if done is not None:
-            return done
+    part = replace(ingestion, part=renewal_of(load, ingestion))
+    if part.part is not None and (done := _ingest_part(load, part, guard)) is not None:
+        return done
     with staging(load, ingestion) as (ingestion, staged, facts):
         if guard is not None:
             table.source.check_skipped(table.name, window, facts.only_skipped)

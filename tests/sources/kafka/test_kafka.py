@@ -355,8 +355,8 @@ def test_what_is_no_json_object_says_why(spark: SparkSession, kafka: KafkaServer
         (
             {"id": None, "kafka_offset": "6"},
             "\x00\x00\x00\x00\x01\x02\x0e",
-            "not JSON: begins with a zero byte, like Avro and Protobuf of a schema registry; "
-            "have the producer write JSON",
+            "not JSON: begins with a zero byte, as Avro and Protobuf of a schema registry; "
+            'for Avro declare format="avro"',
         ),
         *(
             (
