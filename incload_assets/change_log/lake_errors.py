@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 from incload_assets.contract.contract import MASK
 from incload_assets.declaration.table import Table
 from incload_assets.platform.errors import ConcurrentLoad, IncrementalLoadError, SchemaMismatch, StoredFileLost
-from incload_assets.platform.lake import Lake
+from incload_assets.platform.lake import Lake, data_files
 from incload_assets.platform.sql import quoted
 from incload_assets.platform.unreadable import afresh
 from incload_assets.protection.person_keys import person_keys_uri
@@ -33,12 +33,27 @@ def lost_file(error: BaseException, table: Table, lake: Lake) -> IncrementalLoad
     places = {lake.table_uri(path): "the table", lake.log_uri(path): "the log of changes"}
     for uri, what in places.items():
         if f"{lake.spark_uri(uri)}/" in name:
+            if not _is_of_newest_version(lake, uri, name.partition(f"{lake.spark_uri(uri)}/")[2]):
+                return ConcurrentLoad(
+                    f"{table.name}: {name}, a data file of {what}, was replaced and removed while the load read it",
+                    rule="an erasure, and a VACUUM that keeps nothing, remove files at once",
+                    remedy="the load is tried again later",
+                )
             return StoredFileLost(
                 f"{table.name}: {name}, a data file of {what}, is gone",
                 rule="files of the lake are removed by Delta's VACUUM alone",
                 remedy=f"restore it{afresh(uri)}",
             )
     return None
+
+
+def _is_of_newest_version(lake: Lake, uri: str, file: str) -> bool:
+    """True if the newest version of a table has the file, or no version can be read."""
+    try:
+        delta = lake.delta(uri)
+    except IncrementalLoadError:
+        return True
+    return delta is None or file in map(unquote, data_files(delta)["path"].to_pylist())
 
 
 def refusal(error: PySparkException, table: Table, uri: str) -> SchemaMismatch | None:
