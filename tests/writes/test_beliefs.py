@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from incload_assets.assets import History, Merge
 from incload_assets.change_log import commit
-from incload_assets.change_log.known_at import instant_of, known_at
+from incload_assets.change_log.known_at import instant_of, known_app_id, known_at
 from incload_assets.checks.uniqueness import uniqueness
 from incload_assets.declaration.window import window_of
 from incload_assets.load import load as loading
@@ -183,6 +183,8 @@ def test_instants_grow_although_the_clock_goes_back(
     table.load(2)
     [ended] = {row[-1] for row in table.rows("valid_to", "known_to")} - {None}
     assert began < ended <= began + timedelta(microseconds=1_001), "the table's statistics tell milliseconds"
+    committed = table.context().log.open().transaction_version(known_app_id(table.table))
+    assert committed is not None and ended == instant_of(committed), "the instant of the log that the merge read"
     assert table.rows("value", "valid_to", "known_from", "known_to") == {
         ("a", None, began, ended),
         ("a", 5, ended, None),
