@@ -184,9 +184,10 @@ def test_a_window_that_is_replaced_tells_of_the_rows_that_differ_alone(
     table = make(spark, tmp_path, content, contract=contract, changes=changes, write=write)
     table.load(1)
     assert shown(table, "0").commits[0].inserted == (6 if kinds["delete"] == 3 else 4)
-    reader = Follower.of_now(table.uri)
+    reader, version = Follower.of_now(table.uri), table.lake.version(table.uri) or 0
     content[day(1)] = rows_of_overwrite("same", "same", "same too", "fewer", "new", "other")
     table.load(1)
+    assert table.lake.version(table.uri) == version + 1, "nothing had to be repaired"
     reader.check()
     assert reader.kinds == kinds
 
