@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 from incload_assets.contract.contract import MASK
 from incload_assets.declaration.table import Table
 from incload_assets.platform.errors import ConcurrentLoad, IncrementalLoadError, SchemaMismatch, StoredFileLost
-from incload_assets.platform.lake import Lake, data_files
+from incload_assets.platform.lake import Lake, data_files, sizes_of
 from incload_assets.platform.sql import quoted
 from incload_assets.platform.unreadable import afresh
 from incload_assets.protection.person_keys import person_keys_uri
@@ -53,7 +53,7 @@ def _is_of_newest_version(lake: Lake, uri: str, file: str) -> bool:
         delta = lake.delta(uri)
     except IncrementalLoadError:
         return True
-    return delta is None or file in map(unquote, data_files(delta)["path"].to_pylist())
+    return delta is None or file in sizes_of(data_files(delta))
 
 
 def refusal(error: PySparkException, table: Table, uri: str) -> SchemaMismatch | None:

@@ -32,11 +32,13 @@ class Commit:
         rewrites: By the value of one partition column; by None without a column.
         writers: Identifiers of the transactions whose fences it has.
         alters: Whether it changes the table's columns, properties or protocol.
+        bytes_added: Size of the data files that it adds.
     """
 
     rewrites: Mapping[str | None, Rewrite]
     writers: frozenset[str]
     alters: bool
+    bytes_added: int
 
 
 class Seen(NamedTuple):
@@ -63,6 +65,7 @@ def commit_of(delta: DeltaTable, version: int, column: str | None = None) -> Com
         _rewrites(actions, column),
         frozenset(action["txn"]["appId"] for action in actions if "txn" in action),
         any("metaData" in action or "protocol" in action for action in actions),
+        sum(action["add"]["size"] for action in actions if "add" in action),
     )
 
 
@@ -70,16 +73,6 @@ def seen(delta: DeltaTable, version: int) -> Seen | None:
     """A version of a table with its digest; None if the log no longer has its commit."""
     text = _file_of(delta, version)
     return None if text is None else Seen(version, hashlib.blake2b(text, digest_size=12).hexdigest())
-
-
-def bytes_added(delta: DeltaTable, version: int, writer: str) -> int | None:
-    """The size of the data files that a commit has added; None if it has no fence of the writer, or is gone."""
-    if (text := _file_of(delta, version)) is None:
-        return None
-    actions = [json.loads(line) for line in text.decode().splitlines() if line]
-    if not any(action.get("txn", {}).get("appId") == writer for action in actions):
-        return None
-    return sum(int(action["add"]["size"]) for action in actions if "add" in action)
 
 
 def is_left_alone(

@@ -10,7 +10,7 @@ import pyarrow.fs as pafs
 from incload_assets.change_log.context import LoadContext
 from incload_assets.change_log.read_view import ReadView
 from incload_assets.declaration.layout import laid_out_by
-from incload_assets.delta.commits import Seen, bytes_added, is_left_alone, seen
+from incload_assets.delta.commits import Seen, commit_of, is_left_alone, seen
 from incload_assets.load.reconcile import Evidence, signed, unsigned
 from incload_assets.platform.lake import sizes_of
 
@@ -56,7 +56,8 @@ def compared(load: LoadContext, at: ReadView) -> tuple[Seen, Seen] | None:
 def written_by(load: LoadContext, at: ReadView) -> int | None:
     """The size of the table's files that the commit in a read view wrote; None if it is of another load."""
     delta = None if load.scratch is not None else load.lake.delta(load.uri)
-    return bytes_added(delta, at.table_version, at.app_id) if delta else None
+    commit = commit_of(delta, at.table_version) if delta else None
+    return commit.bytes_added if commit and at.app_id in commit.writers else None
 
 
 def shown_proof(evidence: Evidence, proof: Proof | None) -> dict[str, Any]:

@@ -96,8 +96,8 @@ def position_since(
     lake: Lake, of: Sequence[UpstreamTable], window: Window, timezone: str, before: Position, now: Position
 ) -> Position | None:
     """The position of a window's changed groups; None if they are unknown, or all groups are computed as fast."""
-    was, present = before.detail.get("tables", {}), now.detail.get("tables", {})
-    if was.keys() != present.keys() or not (before.detail.get("rows") and now.detail["rows"]):
+    was, present = before.detail["tables"], now.detail["tables"]
+    if was.keys() != present.keys() or now.size < LEAST_BYTES:  # before the logs are opened
         return None
     found, changed, whole = {}, 0, 0
     for upstream in of:

@@ -200,10 +200,9 @@ class Tables(Source):
 
     def renewed(self, before: Position, now: Position) -> Position | None:
         """The groups of a window whose rows upstream have changed; see :meth:`Source.renewed`."""
-        if not self.groups:
+        if not (self.groups and before.detail.get("rows") and now.detail.get("rows")):
             return None
-        lake, window = read_from(), _window_in("", now)
-        return position_since(lake, self.of, window, self.timezone, before, now) if now.detail.get("rows") else None
+        return position_since(read_from(), self.of, _window_in("", now), self.timezone, before, now)
 
     def staying(self, spark: SparkSession, ingested: DataFrame, position: Position) -> DataFrame | None:
         """The rows of groups that a position of :meth:`renewed` leaves as they are; see :meth:`Source.staying`."""
