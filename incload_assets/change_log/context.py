@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from incload_assets.change_log.change import CONTROL, DELETE, EMPTIES, MOVED, REJECTED
 from incload_assets.change_log.known_at import known_at
@@ -30,6 +31,7 @@ from incload_assets.delta.tables import has_change_feed
 from incload_assets.platform.errors import SchemaMismatch
 from incload_assets.platform.lake import Lake, bytes_in, bytes_of, data_files, files_in, rows_of
 from incload_assets.platform.lake_rows import files_with
+from incload_assets.platform.sql import col
 from incload_assets.platform.wording import length, several
 
 
@@ -171,15 +173,22 @@ class LoadContext:
 
     def changes(self, at: "ReadView") -> DataFrame:
         """The log's rows in a read view."""
-        return self.log.read(self.spark, at.log_version)
+        return self._of_gained(self.log.read(self.spark, at.log_version), at)
 
     def near_changes(self, at: "ReadView") -> DataFrame:
         """The log's changes of the partitions that the windows touch; or the whole log if these are in many files."""
-        return self.changes(at) if at.log_files is None else at.log_files.read(self.spark)
+        return self.changes(at) if at.log_files is None else self._of_gained(at.log_files.read(self.spark), at)
 
     def window_changes(self, at: "ReadView") -> DataFrame:
         """The windows' changes, and deletes that may be newer; or the whole log if these are in too many files."""
-        return self.changes(at) if at.window_files is None else at.window_files.read(self.spark)
+        return self.changes(at) if at.window_files is None else self._of_gained(at.window_files.read(self.spark), at)
+
+    def _of_gained(self, changes: DataFrame, at: "ReadView") -> DataFrame:
+        if at.gained is None:
+            return changes
+        identity = list(self.table.identity)
+        keys = at.gained.read(self.spark).select(*map(col, identity)).distinct()
+        return changes.join(F.broadcast(keys), identity, "left_semi").select(*map(col, changes.columns))
 
     def read_view(self, windows: tuple[Window, ...], app_id: str, *, of_range: bool = False) -> "ReadView":
         """Opens a read view: first the table, then the log, so that the log has everything that was merged."""

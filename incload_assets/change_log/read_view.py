@@ -39,6 +39,8 @@ class ReadView:
             only Delta can read them.
         near, of_windows: The near files, and the windows' files of the log, as ``lake.data_files`` lists them.
         known_at: The instant of the log, see :mod:`incload_assets.change_log.known_at`; None if the table keeps none.
+        gained: Files of the log that have all keys whose changes are read; None: the changes of all keys are read.
+        gained_rows: Number of their rows.
     """
 
     table_version: int
@@ -68,6 +70,8 @@ class ReadView:
     near: pa.Table
     of_windows: pa.Table
     known_at: int | None = None
+    gained: ParquetFiles | None = None
+    gained_rows: int = 0
 
     @property
     def ingestion(self) -> int:
@@ -79,7 +83,9 @@ class ReadView:
 
     @property
     def changes(self) -> int:
-        """The approximate number of the windows' rows in the log."""
+        """The approximate number of the windows' rows in the log that are read."""
+        if self.gained is not None:
+            return self.gained_rows
         return sum(record.rows_read + record.replaced for record in self.records.values())
 
     @property

@@ -24,21 +24,61 @@ class Rewrite:
     changes_rows: bool
 
 
-@dataclass(frozen=True)
-class Commit:
-    """A commit: its rewrites by partition value (as Delta spells it), and who made it.
+class Touched(NamedTuple):
+    """A data file that a commit adds or removes.
 
     Args:
-        rewrites: By the value of one partition column; by None without a column.
-        writers: Identifiers of the transactions whose fences it has.
-        alters: Whether it changes the table's columns, properties or protocol.
-        bytes_added: Size of the data files that it adds.
+        path: As Delta's log has it, percent-encoded.
+        values: Of the partition columns, as Delta spells them; empty if the commit does not tell.
+        added: False if it is removed.
+        changes_rows: False if its rows are only in other files than before.
+        size: In bytes; 0 if it is removed.
     """
 
-    rewrites: Mapping[str | None, Rewrite]
-    writers: frozenset[str]
+    path: str
+    values: Mapping[str, str | None]
+    added: bool
+    changes_rows: bool
+    size: int
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit: the files that it touches, and who made it.
+
+    Args:
+        files: The data files that it adds and removes.
+        fences: The numbers of its transactions, by their identifiers.
+        alters: Whether it changes the table's columns, properties or protocol.
+    """
+
+    files: tuple[Touched, ...]
+    fences: Mapping[str, int]
     alters: bool
-    bytes_added: int
+
+    @property
+    def bytes_added(self) -> int:
+        """Size of the data files that it adds."""
+        return sum(file.size for file in self.files)
+
+    def is_by(self, writer: str) -> bool:
+        """True if the identifier of one of its transactions begins like this."""
+        return any(name.startswith(writer) for name in self.fences)
+
+    def rewrites(self, column: str | None) -> dict[str | None, Rewrite]:
+        """The files that it adds and removes by the value of a partition column, or by None without a column."""
+        added: dict[str | None, set[str]] = defaultdict(set)
+        removed: dict[str | None, set[str]] = defaultdict(set)
+        changing = set()
+        for file in self.files:
+            value = file.values.get(column) if column is not None else None
+            (added if file.added else removed)[value].add(file.path)
+            if file.changes_rows:
+                changing.add(value)
+        return {
+            value: Rewrite(frozenset(added[value]), frozenset(removed[value]), value in changing)
+            for value in {*added, *removed}
+        }
 
 
 class Seen(NamedTuple):
@@ -56,17 +96,21 @@ def folder_of(delta: DeltaTable) -> pafs.FileSystem:
     return pafs.PyFileSystem(DeltaStorageHandler.from_table(delta._table, delta._storage_options))
 
 
-def commit_of(delta: DeltaTable, version: int, column: str | None = None) -> Commit | None:
-    """A commit, with its rewrites by a partition column; None if the log no longer has it."""
+def commit_of(delta: DeltaTable, version: int) -> Commit | None:
+    """A commit of a table; None if the log no longer has it."""
     if (text := _file_of(delta, version)) is None:
         return None
     actions = [json.loads(line) for line in text.decode().splitlines() if line]
     return Commit(
-        _rewrites(actions, column),
-        frozenset(action["txn"]["appId"] for action in actions if "txn" in action),
+        tuple(_touched(action[kind], kind) for action in actions for kind in ("add", "remove") if kind in action),
+        {action["txn"]["appId"]: action["txn"]["version"] for action in actions if "txn" in action},
         any("metaData" in action or "protocol" in action for action in actions),
-        sum(action["add"]["size"] for action in actions if "add" in action),
     )
+
+
+def _touched(file: Mapping[str, Any], kind: str) -> Touched:
+    added, values = kind == "add", file.get("partitionValues") or {}
+    return Touched(file["path"], values, added, file["dataChange"], file["size"] if added else 0)
 
 
 def seen(delta: DeltaTable, version: int) -> Seen | None:
@@ -75,30 +119,36 @@ def seen(delta: DeltaTable, version: int) -> Seen | None:
     return None if text is None else Seen(version, hashlib.blake2b(text, digest_size=12).hexdigest())
 
 
-def is_left_alone(
-    delta: DeltaTable, since: Seen, until: int, *, writer: str, column: str | None, values: Collection[str] | None
-) -> bool:
-    """True if all commits between two versions left the rows of some partitions alone, as far as Delta's log says.
+def commits_between(delta: DeltaTable, since: Seen, until: int) -> list[Commit] | None:
+    """The commits after a version up to another one, oldest first.
 
-    Each of them changes no row, or it is a known writer's and changes rows of other partitions only. False
-    if the table was altered or replaced, or if there are too many commits to look at.
+    None if the table was altered or replaced meanwhile, the log no longer has them, or they are too many to read.
+    """
+    if not until - LOOKED_AT <= since.version <= until or seen(delta, since.version) != since:
+        return None
+    commits = []
+    for version in range(since.version + 1, until + 1):
+        commit = commit_of(delta, version)
+        if commit is None or commit.alters:
+            return None
+        commits.append(commit)
+    return commits
+
+
+def leave_alone(commits: Iterable[Commit], *, writer: str, column: str | None, values: Collection[str] | None) -> bool:
+    """True if commits left the rows of some partitions alone, as far as Delta's log says.
+
+    Each of them changes no row, or it is a known writer's and changes rows of other partitions only.
 
     Args:
-        delta: The table.
-        since: The version after which commits count.
-        until: The version of the last commit that counts.
+        commits: The commits.
         writer: Beginning of the identifiers of the transactions of the known writer.
         column: Column of the partitions; None: no commit may change a row.
         values: Values of these partitions, as Delta spells them; None: all of them.
     """
-    if not until - LOOKED_AT <= since.version <= until or seen(delta, since.version) != since:
-        return False
-    for version in range(since.version + 1, until + 1):
-        commit = commit_of(delta, version, column)
-        if commit is None or commit.alters:
-            return False
-        changed = {value for value, rewrite in commit.rewrites.items() if rewrite.changes_rows}
-        known = any(one.startswith(writer) for one in commit.writers)
+    for commit in commits:
+        changed = {value for value, rewrite in commit.rewrites(column).items() if rewrite.changes_rows}
+        known = commit.is_by(writer)
         if changed and (column is None or values is None or not known or not changed.isdisjoint({None, *values})):
             return False
     return True
@@ -110,20 +160,3 @@ def _file_of(delta: DeltaTable, version: int) -> bytes | None:
             return bytes(stream.read())
     except FileNotFoundError:
         return None
-
-
-def _rewrites(actions: Iterable[Mapping[str, Any]], column: str | None) -> dict[str | None, Rewrite]:
-    added: dict[str | None, set[str]] = defaultdict(set)
-    removed: dict[str | None, set[str]] = defaultdict(set)
-    changing = set()
-    for action in actions:
-        for kind, names in (("add", added), ("remove", removed)):
-            if (file := action.get(kind)) is not None:
-                value = (file.get("partitionValues") or {}).get(column) if column is not None else None
-                names[value].add(file["path"])
-                if file["dataChange"]:
-                    changing.add(value)
-    return {
-        value: Rewrite(frozenset(added[value]), frozenset(removed[value]), value in changing)
-        for value in {*added, *removed}
-    }

@@ -6,8 +6,8 @@ only of Parquet files are read as such; see Delta's protocol, *Data Files* and *
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 from urllib.parse import unquote
 
@@ -53,6 +53,11 @@ class ParquetFiles:
             return spark.createDataFrame([], self.schema)
         rows = union_of(self._in(spark, values) for values in self.names)
         return rows.coalesce(1) if self.size <= ONE_TASK_BYTES else rows
+
+    def without(self, names: Collection[str]) -> "ParquetFiles":
+        """The other files."""
+        kept = {values: [name for name in some if name not in names] for values, some in self.names.items()}
+        return replace(self, names={values: some for values, some in kept.items() if some})
 
     def _in(self, spark: SparkSession, values: tuple[Value, ...]) -> DataFrame:
         """Reads the rows of one partition, and adds the partition columns, which the files do not contain."""

@@ -1,14 +1,16 @@
-"""Ingests only the new files of a window that has gained files and lost nothing, at the cost of these files alone.
+"""Ingests only the new rows of a window that has gained files or messages and lost nothing, at the cost of these alone.
 
 The rows ingested before stay in the log unchanged. The log then has the same rows as after an ingestion of the whole
-window, because validation of a record depends on that record alone. If it depends on others, or if an ingestion has to
-do more than add rows, the window is ingested as a whole.
+window, because validation of a record depends on that record alone, and for some tables on the partitions of other
+records of its key, which are looked for. If it depends on others in another way, or if an ingestion has to do more than
+add rows, the window is ingested as a whole.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 
 from incload_assets.change_log.change import CONTROL
 from incload_assets.change_log.context import LoadContext
@@ -17,9 +19,10 @@ from incload_assets.change_log.window_records import WindowRecord
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.table import Table
 from incload_assets.ingest.compared import tearing_column
-from incload_assets.ingest.facts import CONTENTS, Facts
+from incload_assets.ingest.facts import CONTENTS, Facts, has_torn_keys
 from incload_assets.ingest.ingestion import Ingestion
 from incload_assets.platform.lake import data_files, files_in
+from incload_assets.platform.sql import col
 
 MOST_FILES = 24
 """Most files of a window in the log that others are added to; a window with more is rewritten to few files."""
@@ -33,7 +36,7 @@ def gain_of(load: LoadContext, ingestion: Ingestion) -> Position | None:
         or before.code_version != table.code_version
         or before.replaced  # an ingestion removes these markers once their keys are merged
         or before.compacted_at is not None
-        or not validates_each_alone(table)
+        or not alone_but_for_places(table)
     ):
         return None
     gain = table.source.gained(before.as_position(), ingestion.position)
@@ -65,16 +68,31 @@ def renewal_of(load: LoadContext, ingestion: Ingestion) -> Position | None:
 
 def validates_each_alone(table: Table) -> bool:
     """True if a row's validation and markers do not depend on other rows of its window."""
+    return tearing_column(table) is None and alone_but_for_places(table)
+
+
+def alone_but_for_places(table: Table) -> bool:
+    """The same, unless rows of its key are in other partitions."""
     changes, write = table.changes, table.write
     return not (
         table.contract.unique
         or write.together()
-        or tearing_column(table)
         or changes.snapshot_when
-        or table.source.mixes_tables
         or table.source.retains_absent_keys
         or not write.marked(table.contract, changes)  # written by scope: guards compare the whole window
     )
+
+
+def has_other_places(load: LoadContext, ingestion: Ingestion, gain: DataFrame, facts: Facts) -> bool:
+    """True if a key of gained rows has two partitions, in these rows and those ingested before."""
+    table, place = load.table, tearing_column(load.table)
+    if place is None or facts.of_one_partition:
+        return False
+    keys = list(table.changes.keys)
+    rows = gain.select("_window", *map(col, [*keys, place]))
+    before = load.log.read(load.spark, ingestion.log_version, [ingestion.window.key]).select(*map(col, rows.columns))
+    beside = before.join(rows.select(*map(col, keys)).distinct(), keys, "left_semi").select(*map(col, rows.columns))
+    return has_torn_keys(rows.unionByName(beside), table, [facts])
 
 
 def with_before(load: LoadContext, before: WindowRecord, gain: Facts) -> Facts:

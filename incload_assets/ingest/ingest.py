@@ -25,9 +25,9 @@ from incload_assets.ingest.carry_over import replaced_rows, staying_rows
 from incload_assets.ingest.condition_errors import broken_condition_named
 from incload_assets.ingest.facts import Facts, asked, facts_of, has_torn_keys, told
 from incload_assets.ingest.full_extracts import extracts_of, marks_of
-from incload_assets.ingest.gains import facts_together, gain_of, renewal_of, with_before
+from incload_assets.ingest.gains import facts_together, gain_of, has_other_places, renewal_of, with_before
 from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id, next_number
-from incload_assets.ingest.quarantine import check_threshold, check_unknown_fields, is_tolerated
+from incload_assets.ingest.quarantine import check_threshold, check_unknown_fields, is_nothing_else, is_tolerated
 from incload_assets.ingest.required_fields import required_fields
 from incload_assets.ingest.source_errors import read_error
 from incload_assets.ingest.validate import validate
@@ -96,7 +96,12 @@ def _ingest_gain(load: LoadContext, ingestion: Ingestion, gain: Position) -> boo
         with staged_rows(load, {window: gain}) as (staged, found):
             new = found[window.key]
             facts = with_before(load, before, new)
-            if not is_tolerated(table, facts.rows, facts.rejected):
+            if (
+                new.only_skipped  # the window may have no other rows, which is not for a part of it to say
+                or is_nothing_else(facts.rows, facts.rejected)
+                or not is_tolerated(table, facts.rows, facts.rejected)
+                or has_other_places(load, ingestion, staged.read(), facts)
+            ):
                 return None
             load.info(
                 f"{table.name} {window.key}: read {new.rows} new rows beside {before.rows_read} ingested before, "

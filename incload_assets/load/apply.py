@@ -11,11 +11,11 @@ from incload_assets.change_log.read_view import ReadView
 from incload_assets.declaration.window import Window
 from incload_assets.delta.commits import Seen
 from incload_assets.delta.tuning import tune_plan
-from incload_assets.load.proven import compared, written_by
-from incload_assets.load.reconcile import Evidence, check_bins, duplicate_keys_named, examine
+from incload_assets.load.proven import StillProven, compared, written_by
+from incload_assets.load.reconcile import Evidence, adds_up, carried_on, check_bins, duplicate_keys_named, examine
 from incload_assets.platform.errors import ConcurrentLoad, ReconciliationFailed
 from incload_assets.platform.wording import several
-from incload_assets.writes.merge_into import is_merged
+from incload_assets.writes.merge_into import fence_number, is_merged
 from incload_assets.writes.overflow import overflow_named
 from incload_assets.writes.plan import PENDING, Merged, MergePlan
 from incload_assets.writes.scratch import merge_into_scratch
@@ -48,14 +48,14 @@ def apply_changes(
     of_range: bool = False,
     is_again: Callable[[ReadView], bool] = lambda _: False,
     is_quiet: Callable[[ReadView], bool] = lambda _: False,
-    proven: Callable[[ReadView], Evidence | None] = lambda _: None,
+    proven: Callable[[ReadView, int], StillProven | None] = lambda _, __: None,
 ) -> Applied:
     """Merges ingested windows until table and log agree; ``app_id`` is their fence, or a range's (``of_range``).
 
     ``is_again``: whether the content of a read view was loaded before. Then its keys are folded in full: a repeated
     load means doubt about the table, and the incremental fold trusts rows of the table that are newer than the changes.
-    ``is_quiet``: whether a read view is known to be merged, so that it is only reconciled; not even
-    that if ``proven`` has the evidence of the one window, which was left alone since.
+    ``is_quiet``: whether a read view is known to be merged, so that it is only reconciled. ``proven``: what is known of
+    the one window without comparing it, as it was left alone since its proof; it gets the number of the load's merge.
 
     Raises:
         ConcurrentLoad: Other loads committed first in every attempt.
@@ -64,6 +64,7 @@ def apply_changes(
     table = load.table
     where = f"{table.name} {windows[0].key}" + (f"..{windows[-1].key}" if len(windows) > 1 else "")
     total, committed, full, lost = {window.key: Merged() for window in windows}, False, False, 0
+    sent, before = 0, None
     merge = strategy_of(table).apply if load.scratch is None else merge_into_scratch
     with ExitStack() as held:
         held.enter_context(duplicate_keys_named(load, where))
@@ -71,14 +72,26 @@ def apply_changes(
         held.callback(load.kept.release)
         for _ in range(MERGES):
             at = load.read_view(windows, app_id, of_range=of_range)
-            if not committed and is_quiet(at) and (evidence := proven(at)) is not None:
-                return Applied(at, {windows[0].key: evidence}, total, committed, compared(load, at))
+            still, view = None if full else proven(at, sent), at
+            if still and not still.now and not committed and is_quiet(at):
+                return Applied(at, {windows[0].key: still.evidence}, total, committed, compared(load, at))
             full = full or is_again(at)
             with load.phases.timed("merge"):
-                plan = _plan(load, at, full, held)
+                if not committed:
+                    before = _compared(load, still.before, held) if still and still.before and not full else None
+                if still and still.now and not full and before and not before.pending:
+                    view = still.now
+                plan = _plan(load, view, full, held)
             if (committed and is_merged(at)) or is_quiet(at):
                 with load.phases.timed("reconcile"):
-                    examined = examine(plan, at)
+                    examined = examine(plan, view)
+                if still and before and view is not at:
+                    examined = {key: carried_on(still.evidence, before, found) for key, found in examined.items()}
+                    if not all(found.pending or adds_up(found) for found in examined.values()):
+                        load.info(f"{where}: the rows gained do not add up with those before, comparing all of them")
+                        before = None
+                        continue
+                    load.info(f"{where}: {several(view.gained_rows, 'gained row')} compared, the others were proven")
                 pending = sum(found.pending for found in examined.values())
                 if not pending:
                     for key, found in examined.items():
@@ -87,18 +100,18 @@ def apply_changes(
                     return Applied(at, examined, total, committed, compared(load, at), written)
                 load.info(f"{where}: {several(pending, 'key')} unlike the log, folding in full")
                 if not full:  # for all further attempts: the incremental fold cannot prove a repair it cannot make
-                    full = True
+                    full, view = True, at
                     plan = _plan(load, at, full, held)
             with load.phases.timed("merge"):
                 planned = _planned(plan, len(windows)) if len(windows) > 1 else {}
-                done = merge(load, at, plan)
+                done = merge(load, view, plan)
             if done is None:
                 lost += 1
                 load.info(f"{where}: another load committed first, planning again")
                 continue
             for key, count in planned.items() if len(windows) > 1 else [(windows[0].key, done)]:
                 total[key] += replace(count, rewrites=done.rewrites)
-            committed = True
+            committed, sent = True, fence_number(at)
             load.info(f"{where}: merged {done.inserted} inserts, {done.updated} updates, {done.deleted} deletes")
         if lost:
             raise ConcurrentLoad(
@@ -121,6 +134,12 @@ def _plan(load: LoadContext, at: ReadView, full: bool, held: ExitStack) -> Merge
     plan = strategy.plan(load, at, full=full)
     held.callback(plan.release)
     return plan
+
+
+def _compared(load: LoadContext, at: ReadView, held: ExitStack) -> Evidence:
+    """The evidence of one window in a read view."""
+    (evidence,) = examine(_plan(load, at, False, held), at).values()
+    return evidence
 
 
 def _planned(plan: MergePlan, windows: int) -> dict[str, Merged]:

@@ -23,7 +23,7 @@ from incload_assets.load.compacted import hold_off, refuse_rewrite
 from incload_assets.load.detection import look
 from incload_assets.load.in_chunks import staging_of
 from incload_assets.load.placement import refuse_misplaced
-from incload_assets.load.proven import Proof, still_proven
+from incload_assets.load.proven import Proof, StillProven, still_proven
 from incload_assets.load.range_fences import call_off_ingestions, call_off_merges, not_merged
 from incload_assets.load.reconcile import Evidence
 from incload_assets.load.tables import ensure_tables
@@ -125,10 +125,10 @@ def load_window(
     def is_quiet(at: ReadView) -> bool:
         return not ingested and checkpoint == Checkpoint(at.records[window.key].fingerprint, clean=True)
 
-    def proven(at: ReadView) -> Evidence | None:
-        proof = Proof.shown_in(checkpoint.metadata)
+    def proven(at: ReadView, sent: int) -> StillProven | None:
+        proof = Proof.shown_in(checkpoint.metadata) if checkpoint.clean else None
         with load.phases.timed("reconcile"):
-            return still_proven(load, at, proof) if proof else None
+            return still_proven(load, at, proof, sent=sent) if proof else None
 
     fence = app_id(table, window)
     try:

@@ -1,24 +1,52 @@
-"""The proof of a load, and whether it still holds, so that nothing needs to be compared again."""
+"""The proof of a load, and how much of it still holds, so that only the rest needs to be compared again.
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+A proof holds as long as Delta's logs say that nobody has touched what it is about. If the window has only gained rows
+since, which are in files of their own, it holds for all keys that these do not have. What it says of the others is
+replaced: the evidence of their changes as it was is taken out, and that of their present changes is added.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
+from incload_assets.change_log.change import CONTROL, REJECTED
 from incload_assets.change_log.context import LoadContext
-from incload_assets.change_log.read_view import ReadView
+from incload_assets.change_log.read_view import BROADCAST_ROWS, ReadView
 from incload_assets.declaration.layout import laid_out_by
-from incload_assets.delta.commits import Seen, commit_of, is_left_alone, seen
+from incload_assets.delta.commits import Commit, Seen, commit_of, commits_between, leave_alone, seen
+from incload_assets.delta.data_files import parquet_files
 from incload_assets.load.reconcile import Evidence, signed, unsigned
-from incload_assets.platform.lake import sizes_of
+from incload_assets.platform.lake import rows_of, sizes_of
 
 HASHES = ("log_hash", "table_hash")
 IN_PROOF = ("keys", "pending", "present")
 """Numbers of the evidence that are shown with its hashes; the others are metadata by themselves."""
 FILES = 300
 """Most files that are looked for; each may be a request to the store."""
+MANY = 50_000
+"""Least number of a window's rows from which gained ones are compared alone, which takes one query more."""
+LARGEST_SHARE = 0.25
+"""Largest share of a window's rows that are compared alone if they are gained."""
+
+
+@dataclass(frozen=True)
+class StillProven:
+    """A proof that still holds for the keys of a window that have gained no change since.
+
+    Args:
+        evidence: Of the proof.
+        before: The changes of the other keys as the proof has seen them; None if there are none.
+        now: The changes of the other keys.
+    """
+
+    evidence: Evidence
+    before: ReadView | None = None
+    now: ReadView | None = None
 
 
 @dataclass(frozen=True)
@@ -57,7 +85,7 @@ def written_by(load: LoadContext, at: ReadView) -> int | None:
     """The size of the table's files that the commit in a read view wrote; None if it is of another load."""
     delta = None if load.scratch is not None else load.lake.delta(load.uri)
     commit = commit_of(delta, at.table_version) if delta else None
-    return commit.bytes_added if commit and at.app_id in commit.writers else None
+    return commit.bytes_added if commit and at.app_id in commit.fences else None
 
 
 def shown_proof(evidence: Evidence, proof: Proof | None) -> dict[str, Any]:
@@ -67,26 +95,70 @@ def shown_proof(evidence: Evidence, proof: Proof | None) -> dict[str, Any]:
     return {**{name: getattr(evidence, name) for name in IN_PROOF}, **hashes, **commits}
 
 
-def still_proven(load: LoadContext, at: ReadView, proof: Proof) -> Evidence | None:
-    """The evidence of a proof if it holds in a read view of its window, as Delta's logs say; else None.
+def still_proven(load: LoadContext, at: ReadView, proof: Proof, *, sent: int = 0) -> StillProven | None:
+    """How much of a proof holds in a read view of its window, as Delta's logs say; None if it does not.
 
     It holds if each commit since then changed no row, or is a load's of other partitions of the table or other windows
-    of the log, and if all files of the window are there in their sizes. An edit by hand is a commit of nobody known.
+    of the log, or has added changes to the window, and if all files of the window are there in their sizes. An edit by
+    hand is a commit of nobody known. ``sent`` is the fence of the load's own merge, which may have changed rows.
     """
     if load.scratch is not None or at.near.num_rows + at.of_windows.num_rows > FILES:
         return None
     delta, log, writer = load.lake.delta(load.uri), load.lake.delta(load.log.uri), f"{load.table.name}/"
-    place, values = laid_out_by(load.table), at.partitions
-    if (
-        delta is not None
-        and log is not None
-        and is_left_alone(delta, proof.table, at.table_version, writer=writer, column=place, values=values)
-        and is_left_alone(log, proof.log, at.log_version, writer=writer, column="_window", values=[*at.records])
-        and _are_there(load, load.uri, at.near)
-        and _are_there(load, load.log.uri, at.of_windows)
-    ):
-        return proof.evidence
-    return None
+    still, of_log = StillProven(proof.evidence), commits_between(log, proof.log, at.log_version) if log else None
+    if delta is None or log is None or of_log is None:
+        return None
+    if not leave_alone(of_log, writer=writer, column="_window", values=[*at.records]):
+        if (gained := _gained(of_log, at, writer)) is None or not _pays(load, at, rows_of(gained)):
+            return None
+        if (files := parquet_files(log, load.lake.spark_uri(load.log.uri), gained)) is None:
+            return None
+        now = replace(at, gained=files, gained_rows=rows_of(gained))
+        still = replace(still, before=_without(now, gained, proof.log.version), now=now)
+    of_table = commits_between(delta, proof.table, at.table_version)
+    others = [commit for commit in of_table or () if not sent or commit.fences.get(at.app_id) != sent]
+    if of_table is None or not leave_alone(others, writer=writer, column=laid_out_by(load.table), values=at.partitions):
+        return None
+    if still.now and not sent:  # the files are looked for once it has merged
+        return still
+    return still if _are_there(load, load.uri, at.near) and _are_there(load, load.log.uri, at.of_windows) else None
+
+
+def _gained(commits: Sequence[Commit], at: ReadView, writer: str) -> pa.Table | None:
+    """The files of changes that the windows have gained; None if they were changed otherwise, too."""
+    gained = set()
+    for commit in commits:
+        for file in commit.files:
+            if file.values.get("_window", next(iter(at.records))) not in at.records:
+                continue
+            if file.values.get("_kind") != CONTROL:
+                if not (file.added and file.changes_rows and commit.is_by(writer)):
+                    return None
+                gained.add(unquote(file.path))
+    here = at.of_windows.filter(pa.array([name in gained for name in sizes_of(at.of_windows)]))
+    if here.num_rows != len(gained):
+        return None
+    return here.filter(~pc.field("partition._kind").isin(pa.array([CONTROL, REJECTED], pa.string())))
+
+
+def _pays(load: LoadContext, at: ReadView, gained: int) -> bool:
+    """True if gained rows can be compared alone, as their keys are in all changes that matter, and that is worth it."""
+    changes = load.table.changes
+    alone = changes.keys and not (changes.empties or changes.moved_when or load.table.write.together())
+    few = at.changes >= MANY and 0 < gained <= min(at.changes * LARGEST_SHARE, BROADCAST_ROWS)
+    return bool(alone) and few and not at.replaced and at.window_files is not None
+
+
+def _without(at: ReadView, gained: pa.Table, log_version: int) -> ReadView:
+    """A read view without what the windows have gained since a version of the log."""
+    names = frozenset(sizes_of(gained))
+    assert at.window_files is not None
+    return replace(
+        at,
+        log_version=log_version,
+        window_files=at.window_files.without(names),
+        log_files=None if at.log_files is None else at.log_files.without(names),
+    )
 
 
 def _are_there(load: LoadContext, uri: str, files: pa.Table) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
@@ -77,6 +77,18 @@ def examine(plan: MergePlan, at: ReadView) -> dict[str, Evidence]:
     }
 
 
+def carried_on(proven: Evidence, before: Evidence, now: Evidence) -> Evidence:
+    """The evidence of a window whose proof holds but for some keys, from what they were in it and what they are now."""
+    numbers = {n: getattr(proven, n) - getattr(before, n) + getattr(now, n) for n in NUMBERS}
+    hashes = {n: getattr(proven, n) ^ getattr(before, n) ^ getattr(now, n) for n in HASHES}
+    return replace(now, **numbers, **hashes)
+
+
+def adds_up(evidence: Evidence) -> bool:
+    """True if each row read is in exactly one bin, and log and table have the same content hash."""
+    return sum(evidence.bins.values()) == evidence.rows_read and evidence.log_hash == evidence.table_hash
+
+
 def unsigned(content_hash: int) -> str:
     """A 64-bit hash as text for messages."""
     return f"{content_hash % 2**64:#018x}"
@@ -96,7 +108,7 @@ def sum_of(bins: Mapping[str, int]) -> str:
 def check_bins(evidence: Evidence, where: str) -> None:
     """Checks that each row read is in exactly one bin, and that log and table have the same content hash."""
     bins = evidence.bins
-    if sum(bins.values()) != evidence.rows_read or evidence.log_hash != evidence.table_hash:
+    if not adds_up(evidence):
         raise ReconciliationFailed(
             f"{where}: {evidence.rows_read} rows were read, but {sum_of(bins)} make {sum(bins.values())}; content hash "
             f"{evidence.log_hash} in the log, {evidence.table_hash} in the table",

@@ -72,7 +72,7 @@ def fold_plan(load: LoadContext, at: ReadView, *, full: bool) -> MergePlan:
     else:
         wanted = _against_deletes(changes, mine, table, at)
     if at.changes <= MANY_CHANGES:  # its reconciliation folds the same; more are read and folded again
-        wanted = load.kept.of((at.log_version, full, *at.records), wanted)
+        wanted = load.kept.of((at.log_version, full, at.gained is None, *at.records), wanted)
     if several:  # only one of the windows that have the key gets its action
         by_key = Over.partitionBy(*map(col, table.identity)).orderBy(F.desc_nulls_last("_mine_order"), "_window")
         wanted = wanted.withColumn("_leads", F.row_number().over(by_key) == 1)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from incload_assets.delta.commits import LOOKED_AT, Seen, is_left_alone, seen
+from incload_assets.delta.commits import LOOKED_AT, Seen, commits_between, leave_alone, seen
 
 OURS, OTHERS = "items/2026-01-02", "a stream"
 
@@ -29,7 +29,8 @@ def seen_in(folder: Path) -> Seen:
 
 def left_alone(folder: Path, since: Seen, values: list[str] | None = ["1"], column: str | None = "day") -> bool:  # noqa: B006
     delta = DeltaTable(str(folder))
-    return is_left_alone(delta, since, delta.version(), writer="items/", column=column, values=values)
+    commits = commits_between(delta, since, delta.version())
+    return commits is not None and leave_alone(commits, writer="items/", column=column, values=values)
 
 
 def compact(folder: Path) -> None:
@@ -113,5 +114,5 @@ def test_commits_that_are_gone_or_too_many_are_not_believed(tmp_path: Path) -> N
     fence(table)
     delta = DeltaTable(str(table))
     (table / "_delta_log" / f"{since.version:020}.json").unlink()
-    assert not is_left_alone(delta, since, delta.version(), writer="items/", column="day", values=["1"])
+    assert commits_between(delta, since, delta.version()) is None
     assert seen(delta, since.version) is None

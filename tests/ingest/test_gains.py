@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandera.pyspark as pa
+import pyspark.sql.types as T
 import pytest
 from pyspark.sql import SparkSession
 
@@ -185,6 +187,48 @@ def test_where_a_row_is_validated_by_others_the_window_is_landed_as_a_whole(
     report, said = load(table)
     assert GAINED not in said
     assert (report.record.rejected, table.rows()) == (2, {("2", "other", 1), ("4", "new", 1)})
+
+
+class DatedGood(GoodItem):
+    """The same with the day it belongs to."""
+
+    day: T.DateType = pa.Field(nullable=False)
+
+
+def dated(key: str, value: str, of: int, seq: int = 1) -> dict[str, Any]:
+    return item(key, value, seq, day=day(of))
+
+
+def test_rows_of_one_partition_are_landed_beside_what_was_there_without_a_look_at_others(
+    spark: SparkSession, tmp_path: Path, area: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = table_of(spark, tmp_path / "lake", contract=DatedGood, write=Merge(partition_by="day"))
+    deliver(area, "a", dated("1", "a", 1), dated("2", "a", 1))
+    load(table)
+    monkeypatch.setattr(gains, "has_torn_keys", None)
+    deliver(area, "b", dated("2", "b", 1, 2), dated("3", "b", 1))
+    _, said = load(table)
+    assert f"read 2 {GAINED} 2 ingested before" in said
+    assert table.rows("id", "value") == {("1", "a"), ("2", "b"), ("3", "b")}
+
+
+@pytest.mark.parametrize("key", ["1", "2", "7"])
+def test_a_key_that_comes_in_a_second_partition_is_rejected_with_its_former_rows(
+    spark: SparkSession, tmp_path: Path, area: Path, key: str
+) -> None:
+    """The second key is in quarantine, where another contract may have put it; the last one is new."""
+    table = table_of(spark, tmp_path / "lake", contract=DatedGood, write=Merge(partition_by="day"))
+    deliver(area, "a", dated("1", "a", 1), dated("2", "bad", 1), dated("3", "a", 1), dated("4", "a", 2))
+    load(table)
+    deliver(area, "b", dated(key, "b", 2), dated("3", "b", 1, 2))
+    report, said = load(table)
+    assert (GAINED in said) == (key == "7")
+    whole = table_of(spark, tmp_path / "whole", contract=DatedGood, write=Merge(partition_by="day"))
+    at_once, _ = load(whole)
+    replaced = [row for row in landed(table) if row[0] != "replaced"]
+    assert (replaced, report.record.rejected) == (landed(whole), at_once.record.rejected)
+    assert table.rows() == whole.rows()
+    assert ("3", "b") in table.rows("id", "value")
 
 
 def test_too_many_rejected_rows_of_the_whole_window_stop_a_new_file_and_leave_the_log(

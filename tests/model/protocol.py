@@ -34,9 +34,11 @@ from tests.model.terms import (
     Run,
     State,
     Work,
+    beside,
     down,
     each_work,
     fold,
+    is_beside,
     newest,
     once,
     up,
@@ -53,10 +55,15 @@ SWITCHES = {
     "carried markers": "markers of a landing that is not known to be reconciled are kept by the next",
     "distrust": "a checkpoint is trusted only if no other run of its window failed since its own began, or is running",
     "proof": "a load of what is checkpointed compares nothing if nobody has touched row and window since their proof",
+    "carried proof": "a load of a window that gained changes of other keys compares only these, if nobody has touched"
+    " row and window since their proof",
+    "carried plan": "that is so after a MERGE only if the MERGE was planned for these alone",
     "bare landing fence": "without a trusted checkpoint the landing fence of an unchanged window is moved, which"
     " outdates landings that a killed run left behind",
 }
 """The parts of the protocol; each can be switched off, and then some case goes wrong."""
+PROOFS = frozenset({"proof", "carried proof", "carried plan"})
+"""Parts without which only a table that somebody has edited by hand goes wrong."""
 
 
 class Model(Machine[State]):
@@ -237,7 +244,9 @@ class Model(Machine[State]):
         window = state.runs[i].window
         known, repairs = state.checkpoints[self.names.index(window)].content, window in (state.edited or ())
         trusted = self._trusted(state, i)
-        return self._detect(self._to(state, i, trusted=trusted, known=known, full=False, repairs=repairs), i)
+        return self._detect(
+            self._to(state, i, trusted=trusted, known=known, full=False, carried=False, repairs=repairs), i
+        )
 
     def _trusted(self, state: State, i: int) -> Content | None:
         window = state.runs[i].window
@@ -278,8 +287,13 @@ class Model(Machine[State]):
         proof = state.checkpoints[w].proof
         if quiet and not run.committed and proof and ("proof" in self.without or proof == (run.row, mine)):
             return "reads the log, nobody has touched what was proven, checkpoints", self._finished(state, i)
+        carried = not run.full and self._carries(state, run, mine)
+        if carried and merged and (run.carried or "carried plan" in self.without):
+            return "reads the log, the rest was proven, checkpoints", self._finished(state, i)
+        carried = carried and not merged
+        state = self._to(state, i, carried=carried)
         again = not run.landed or run.known == mine.fingerprint
-        plan = self._plan(state, (w,), run.row, full=run.full or again)
+        plan = NOTHING if carried else self._plan(state, (w,), run.row, full=run.full or again)
         if merged or quiet:
             if not plan.action:
                 return "reads the log, all is well, checkpoints", self._finished(state, i)
@@ -287,6 +301,19 @@ class Model(Machine[State]):
             state = self._to(state, i, full=True)
         number = max(least, run.fence)
         return self._sends(state, i, Merge(run.window, plan, (number[0], number[1] + 1)))
+
+    def _carries(self, state: State, run: Run, mine: Landed) -> bool:
+        """Whether the window has gained changes of other keys only since its proof, which still holds for this one."""
+        proof = state.checkpoints[self.names.index(run.window)].proof
+        if proof is None or run.trusted is None or mine.marked:
+            return False
+        return self._grown(proof[1], mine) and (proof[0] == run.row or "carried proof" in self.without)
+
+    @staticmethod
+    def _grown(before: Landed, mine: Landed) -> bool:
+        """Whether a window has gained changes of other keys, and nothing else has changed."""
+        more = set(mine.content) - set(before.content)
+        return bool(more) and set(before.content) <= set(mine.content) and all(map(is_beside, more))
 
     def _least(self, mine: Landed) -> int:
         """The number of a landing is part of the fence of its MERGEs."""
@@ -312,12 +339,20 @@ class Model(Machine[State]):
         # what remains is remembered of the run: that it began before others were killed
         after = Run(run.asked, "next", rest, overlapped=run.overlapped) if rest else Run(run.asked)
         mine = state.log[w]
-        known = Checkpoint(content, not run.overlapped, proof=(run.row, mine) if mine and self.case.replays else None)
+        known = Checkpoint(content, not run.overlapped, proof=(run.row, mine) if mine and self.case.proofs else None)
+        compares = not run.landed or self._finds_gaps(state, w)
         return state._replace(
             runs=put(state.runs, i, after),
             checkpoints=put(state.checkpoints, w, known),
-            edited=None if run.repairs and not run.landed else state.edited,
+            edited=None if run.repairs and compares else state.edited,
         )
+
+    def _finds_gaps(self, state: State, w: int) -> bool:
+        """Whether a window that has only grown has the newest change of the key, so that its load finds a row gone."""
+        mine, proof = state.log[w], state.checkpoints[w].proof
+        if mine is None or proof is None or not self._grown(proof[1], mine):
+            return False
+        return newest(mine.content) == newest(tuple(change for each in state.log if each for change in each.content))
 
     def _plan(self, state: State, windows: tuple[int, ...], row: Change | None, *, full: bool) -> Plan:
         here = [landed for w in windows if (landed := state.log[w])]
@@ -432,5 +467,7 @@ CASES = {
     "replayed": Case({"A": once(up(5)), "B": once(down(10))}, replays=1),
     "fix of a replay killed": Case({"A": once(up(5)), "B": ((down(10),), ())}, replays=1),
     "edited by hand": Case({"A": once(up(5)), "B": once(up(4))}, kills=1, replays=1, edits=1),
+    "grown and edited by hand": Case({"A": ((up(5),), (beside(1), up(5))), "B": once(up(4))}, kills=1, edits=1),
+    "grown beside another": Case({"A": ((up(5),), (beside(1), up(5))), "B": ((up(7),), (down(6),))}, kills=1, edits=1),
     "two runs of one window": Case({"A": ((up(5),), ())}, kills=1, runs=(("A",), ("A",))),
 }

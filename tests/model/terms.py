@@ -20,6 +20,19 @@ def down(sequence: int, content: int = 0) -> Change:
     return (sequence, True, content)
 
 
+def beside(number: int) -> Change:
+    """A change of another key: it makes the content another one, and concerns the key not at all."""
+    return (number, False, _OTHER)
+
+
+_OTHER = -1
+
+
+def is_beside(change: Change) -> bool:
+    """Whether it is a change of another key."""
+    return change[2] == _OTHER
+
+
 class Landed(NamedTuple):
     """A window in the log: the window record's landing number and fingerprint, and the rows.
 
@@ -120,6 +133,7 @@ class Run(NamedTuple):
     are loaded in one landing and one MERGE. ``trusted``: the position of a clean checkpoint; ``known``: of any.
     ``overlapped``: another run of one of its windows was killed meanwhile. ``full``: further plans are made in full.
     ``fenced``: the fence of the window's landings has been moved.
+    ``carried``: the present MERGE is only for keys that the window has gained.
     ``doubtful``: merges of ranges are still to be called off. ``barred``: the barrier was raised since it was read;
     ``denied``: the deny list that was read names the subject. ``repairs``: the row was edited since the window's proof.
     """
@@ -135,6 +149,7 @@ class Run(NamedTuple):
     overlapped: bool = False
     full: bool = False
     known: Content | None = None
+    carried: bool = False
     doubtful: bool = False
     row: Change | None = None
     fence: tuple[int, int] = (0, 0)
@@ -202,10 +217,15 @@ class Case:
     chosen: tuple[str, ...] = ()
     edits: int = 0
 
+    @property
+    def proofs(self) -> bool:
+        """Whether it matters what a checkpoint has proven."""
+        return bool(self.replays or self.edits)
+
 
 def newest(changes: tuple[Change, ...]) -> Change | None:
     """The change that decides, or None."""
-    return max(changes, default=None)
+    return max((change for change in changes if not is_beside(change)), default=None)
 
 
 def fold(contents: tuple[Content, ...]) -> Change | None:

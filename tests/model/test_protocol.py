@@ -19,6 +19,8 @@ TEETH = {
     "carried markers": "gone, then rewritten again",
     "distrust": "rewritten and back",
     "proof": "edited by hand",
+    "carried proof": "grown and edited by hand",
+    "carried plan": "grown beside another",
     "bare landing fence": "rewritten and back",
 }
 

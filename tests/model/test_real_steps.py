@@ -21,7 +21,7 @@ import pytest
 from incload_assets.platform.settings import Settings
 from tests.model.compaction import COMPACTION_CASES, COMPACTION_SWITCHES, CompactionModel
 from tests.model.gates import put_up_gates
-from tests.model.protocol import CASES, SWITCHES, Model
+from tests.model.protocol import CASES, PROOFS, SWITCHES, Model
 from tests.model.ranges import RANGE_CASES, RANGE_SWITCHES, RangeModel
 from tests.model.real import Real, RealCompaction, RealSnapshots, view_of
 from tests.model.snapshots import NEEDLESS, SNAPSHOT_CASES, SNAPSHOT_SWITCHES, SnapshotModel
@@ -43,9 +43,9 @@ SEEDS = {"single loads": 0, "range loads": 2, "snapshots": 0, "compaction": 0}
 """Of the walks of every day, which show every part of the protocol."""
 TODAY = list(MODELS) if NIGHT else [["single loads", "compaction"], ["range loads", "snapshots"]][SEED % 2]
 PARTS = {
-    "single loads": SWITCHES.keys() - {"distrust", "proof"},  # what is left out is Dagster's part, and edits by hand
+    "single loads": SWITCHES.keys() - {"distrust"} - PROOFS,  # what is left out is Dagster's part, and edits by hand
     "range loads": RANGE_SWITCHES.keys() - {"first"},
-    "snapshots": (SWITCHES | SNAPSHOT_SWITCHES).keys() - {"distrust", "proof"} - NEEDLESS,
+    "snapshots": (SWITCHES | SNAPSHOT_SWITCHES).keys() - {"distrust"} - PROOFS - NEEDLESS,
     "compaction": COMPACTION_SWITCHES.keys() - {"clean"},
 }
 

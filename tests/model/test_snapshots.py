@@ -3,7 +3,7 @@
 import pytest
 
 from tests.model.checking import Record, check_right, check_wrong
-from tests.model.protocol import SWITCHES
+from tests.model.protocol import PROOFS, SWITCHES
 from tests.model.snapshots import NEEDLESS, SNAPSHOT_CASES, SnapshotModel
 
 TEETH = {
@@ -44,4 +44,4 @@ def test_with_it_they_need_neither_that_nor_guard_nor_markers(name: str, record_
 
 
 def test_the_parts_that_matter_are_those_with_teeth() -> None:
-    assert TEETH.keys() | NEEDLESS | {"proof"} == SWITCHES.keys(), "nobody edits a table of these cases by hand"
+    assert TEETH.keys() | NEEDLESS | PROOFS == SWITCHES.keys(), "nobody edits a table of these cases by hand"

@@ -28,7 +28,15 @@ from incload_assets.sources.kafka.errors import kafka_error
 from incload_assets.sources.kafka.framed import Framed, refuse_framed
 from incload_assets.sources.kafka.messages import ABOUT, KEY, TOMBSTONE, json_messages, read_messages
 from incload_assets.sources.kafka.topic import TopicMetadata
-from incload_assets.sources.kafka.windows import Chooser, check_identity, chunks_of, identity_of, positions, ranges_of
+from incload_assets.sources.kafka.windows import (
+    Chooser,
+    check_identity,
+    chunks_of,
+    gained_offsets,
+    identity_of,
+    positions,
+    ranges_of,
+)
 from incload_assets.sources.kafka.writers import check_declared, declared_schema, schemas_of
 
 Format = Literal["json", "avro"]
@@ -203,6 +211,10 @@ class Kafka(Source):
         except PySparkException as error:
             raise kafka_error(table_name, str(error), str(self)) or error from None
         return frame
+
+    def gained(self, before: Position, now: Position) -> Position | None:
+        """The offsets after those ingested before; see :meth:`Source.gained`."""
+        return gained_offsets(before, now)
 
     def divided(
         self, table_name: str, position: Position, number: int, known: Sequence[Position] = ()

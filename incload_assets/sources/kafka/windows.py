@@ -147,6 +147,18 @@ def position_of(identity: Identity, ranges: Ranges, *, closed: bool) -> Position
     )
 
 
+def gained_offsets(before: Position, now: Position) -> Position | None:
+    """The offsets that a window has gained; None if it does not begin where it began before, or has lost some."""
+    old, new = ranges_of(before), ranges_of(now)
+    if not old or identity_of(before) != identity_of(now) or not old.keys() <= new.keys():
+        return None
+    if any(new[p][0] != begin or new[p][1] < end for p, (begin, end) in old.items()):
+        return None
+    since = {p: (old[p][1] if p in old else begin, end) for p, (begin, end) in new.items()}
+    more = {p: (begin, end) for p, (begin, end) in since.items() if begin < end}
+    return position_of(identity_of(now), more, closed=False) if more else None
+
+
 def chunks_of(position: Position, number: int, known: Sequence[Position] = ()) -> list[Position]:
     """Positions of about ``number`` chunks; ``known`` ones of the same log stay as they are, within the position.
 

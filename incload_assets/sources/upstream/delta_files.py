@@ -83,11 +83,11 @@ class DeltaFiles:
         """The rewrites of a commit by partition value; None if the log no longer has the commit."""
         key = (self._delta.table_uri, self.table_id, version, self._column)
         if key not in _commits:
-            if (commit := commit_of(self._delta, version, self._column)) is None:
+            if (commit := commit_of(self._delta, version)) is None:
                 return None
             if len(_commits) >= 4 * COMMITS:
                 _commits.clear()
-            _commits[key] = commit.rewrites
+            _commits[key] = commit.rewrites(self._column)
         return _commits[key]
 
 

@@ -9,7 +9,6 @@ from typing import Any
 from incload_assets.declaration.window import window_of
 from incload_assets.load.undo import undo_window
 from incload_assets.load.undo_plan import Undo
-from incload_assets.progress.checkpoint import Checkpoint
 from incload_assets.what_if.preview import preview
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.contest import Contest, Loads
@@ -42,7 +41,7 @@ def again(bench: Bench) -> Iterator[Comparison]:
     for how, change in _GROWTH:
         news = few.loads()
         name = f"window of {big.items.changes:,} rows {how} / a window of {FEW}"
-        yield _compared(bench, name, big.loads(), change, news.write, news.load, bound=3, small=False)
+        yield _compared(bench, name, big.loads(), change, news.write, news.load, bound=1.5, small=False)
 
 
 def undo(bench: Bench) -> Iterator[Comparison]:
@@ -124,8 +123,7 @@ def _compared(
         change(batch.file, [json.loads(line) for line in batch.file.read_text().splitlines()])
 
     def load_again(number: int) -> None:
-        known = Checkpoint(loads.reports[number].record.fingerprint, clean=True)
-        loads.reports[number] = loads.table.load(loads.batches[number].window, checkpoint=known)
+        loads.reports[number] = loads.table.replay(loads.reports[number])
 
     rounds = bench.rounds(small=small)
     found = bench.compare(name, load_again, other, prepare=prepare, bound=bound, sizes=loads.items.sizes, **rounds)

@@ -282,6 +282,24 @@ def test_values_with_schemas_are_read_by_these(spark: SparkSession, tmp_path: Pa
     assert validated(loaded, "_reasons", *loaded.table.columns[:-1]) == [([], *READ)]
 
 
+def test_a_file_that_comes_into_a_window_is_read_beside_what_was_there_unless_it_holds_other_tables_alone(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    orders, said = table(spark, tmp_path), list[str]()
+    write(tmp_path, 1, event("c", order(1), 100), event("c", order(2), 101))
+    orders.load(1)
+    folder = tmp_path / "landing" / day(1)
+    (folder / "more.json").write_text(json.dumps(event("u", order(1, "paid"), 102)) + "\n")
+    orders.load(1, info=said.append)
+    assert "read 1 new rows beside 2 ingested before" in said[0]
+    (folder / "others.json").write_text(json.dumps(event("c", {"id": 1}, 103, table="customers")) + "\n")
+    said.clear()
+    report = orders.load(1, info=said.append)
+    assert "read 4 rows" in said[0]
+    assert bins(report.evidence) == {"applied": 2, "stale": 1, "skipped": 1}
+    assert orders.rows("id", "status") == {(1, "paid"), (2, "new")}
+
+
 def test_what_cannot_be_told_is_quarantined_with_a_reason(spark: SparkSession, tmp_path: Path) -> None:
     infinite = {"day": -2147472692, "millis": 9223372036825200, "micros": -9223372036832400000, "zoned": "infinity"}
     write(tmp_path, 1, event("c", {"id": 1, "amount": "1234"}, 110), event("c", {"id": 2, **infinite}, 111))

@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,8 @@ from incload_assets.platform.kafka import KafkaCluster
 from incload_assets.platform.lake import Lake
 from incload_assets.progress.checkpoint import Checkpoint
 from incload_assets.sources.kafka.kafka import Kafka
-from incload_assets.sources.kafka.topic import TopicMetadata
-from incload_assets.sources.kafka.windows import position_of, ranges_of
+from incload_assets.sources.kafka.topic import Identity, TopicMetadata
+from incload_assets.sources.kafka.windows import Ranges, position_of, ranges_of
 from tests.servers.kafka import KafkaServer, Message, running_kafka
 from tests.support.detection import detected
 from tests.support.tables import Item, Loaded, day, make
@@ -468,12 +469,39 @@ def test_a_table_is_loaded_window_by_window_in_any_order(
     third = orders.load(3)
     clock(2.6)
     kafka.send(topic, [message(2.55, key="d", value="2")])
-    again = orders.load(3, checkpoint=Checkpoint(third.record.fingerprint, clean=True))
+    said: list[str] = []
+    again = orders.load(3, checkpoint=Checkpoint(third.record.fingerprint, clean=True), info=said.append)
+    assert "orders 2026" not in said[0] and "read 1 new rows beside 1 ingested before" in said[0]
     assert orders.rows() == {("a", "2", None, 3), ("c", "2", None, 6), ("d", "2", None, 7)}
     assert (second.record.rows_read, third.record.rows_read, again.record.rows_read) == (3, 1, 2)
     clock(5)
     nothing = orders.load(4)
     assert (nothing.record.rows_read, nothing.record.summary) == (0, "0 offsets in 0 topic partitions")
+
+
+LOG = Identity("c1", "t1")
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "gained"),
+    [
+        ({0: (2, 5)}, {0: (2, 7)}, {0: (5, 7)}),
+        ({0: (2, 5), 1: (0, 4)}, {0: (2, 5), 1: (0, 6)}, {1: (4, 6)}),
+        ({0: (2, 5)}, {0: (2, 6), 1: (3, 9)}, {0: (5, 6), 1: (3, 9)}),
+        ({0: (2, 5)}, {0: (2, 5)}, None),
+        ({0: (2, 5)}, {0: (1, 6)}, None),
+        ({0: (2, 5)}, {0: (2, 4), 1: (0, 9)}, None),
+        ({0: (2, 5), 1: (0, 1)}, {0: (2, 8)}, None),
+        ({}, {0: (0, 3)}, None),
+    ],
+)
+def test_an_open_window_gains_the_offsets_after_those_it_had(
+    before: Ranges, now: Ranges, gained: Ranges | None
+) -> None:
+    source, of = Kafka("shop", "orders"), partial(position_of, closed=False)
+    found = source.gained(of(LOG, before), of(LOG, now))
+    assert (None if found is None else ranges_of(found)) == gained
+    assert source.gained(of(LOG, before), of(Identity("c1", "t2"), now)) is None, "another topic of this name"
 
 
 def test_a_window_that_has_expired_fails_and_one_that_was_landed_loads_without_the_topic(
