@@ -109,7 +109,7 @@ def still_proven(load: LoadContext, at: ReadView, proof: Proof, *, sent: int = 0
     if delta is None or log is None or of_log is None:
         return None
     if not leave_alone(of_log, writer=writer, column="_window", values=[*at.records]):
-        if (gained := _gained(of_log, at, writer)) is None or not _pays(load, at, rows_of(gained)):
+        if (gained := _gained(of_log, at)) is None or not _pays(load, at, rows_of(gained)):
             return None
         if (files := parquet_files(log, load.lake.spark_uri(load.log.uri), gained)) is None:
             return None
@@ -124,19 +124,17 @@ def still_proven(load: LoadContext, at: ReadView, proof: Proof, *, sent: int = 0
     return still if _are_there(load, load.uri, at.near) and _are_there(load, load.log.uri, at.of_windows) else None
 
 
-def _gained(commits: Sequence[Commit], at: ReadView, writer: str) -> pa.Table | None:
-    """The files of changes that the windows have gained; None if they were changed otherwise, too."""
-    gained = set()
-    for commit in commits:
-        for file in commit.files:
-            if file.values.get("_window", next(iter(at.records))) not in at.records:
-                continue
-            if file.values.get("_kind") != CONTROL:
-                if not (file.added and file.changes_rows and commit.is_by(writer)):
-                    return None
-                gained.add(unquote(file.path))
-    here = at.of_windows.filter(pa.array([name in gained for name in sizes_of(at.of_windows)]))
-    if here.num_rows != len(gained):
+def _gained(commits: Sequence[Commit], at: ReadView) -> pa.Table | None:
+    """The files of changes that the windows have gained; None if they have lost some, too."""
+    unknown = next(iter(at.records))
+    touched = {
+        unquote(file.path)
+        for commit in commits
+        for file in commit.files
+        if file.values.get("_window", unknown) in at.records and file.values.get("_kind") != CONTROL
+    }
+    here = at.of_windows.filter(pa.array([name in touched for name in sizes_of(at.of_windows)]))
+    if here.num_rows != len(touched):
         return None
     return here.filter(~pc.field("partition._kind").isin(pa.array([CONTROL, REJECTED], pa.string())))
 

@@ -236,7 +236,7 @@ MUTANTS = [
            "log_version=log_version,", "",
            (f"{CARRIED}the_evidence_carried_on_is_what_a_comparison_of_the_whole_window_finds[history]",)),
     Mutant("carried proof: a log that others wrote to is not believed", CONVERGENCE, "load.proven:_gained",
-           "if not (file.added and file.changes_rows and commit.is_by(writer)):", "if False:",
+           "if here.num_rows != len(touched):", "if False:",
            (f"{CARRIED}a_log_that_others_have_written_to_is_not_believed[the log's files]",)),
     Mutant("a key in two partitions is looked for among the rows before, too", CONVERGENCE,
            "ingest.gains:has_other_places", "return has_torn_keys(", "return False and has_torn_keys(",
