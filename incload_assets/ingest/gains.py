@@ -39,15 +39,16 @@ def gain_of(load: LoadContext, ingestion: Ingestion) -> Position | None:
         or not alone_but_for_places(table)
     ):
         return None
-    gain = table.source.gained(before.as_position(), ingestion.position)
-    if gain is None:
-        return None
+    return table.source.gained(before.as_position(), ingestion.position)
+
+
+def is_scattered(load: LoadContext, ingestion: Ingestion) -> bool:
+    """True if a window has so many files in the log that they are better rewritten than added to."""
     log = load.lake.delta(load.log.uri, ingestion.log_version)
     if log is None:
-        return None
+        return True
     files = files_in(data_files(log), "_window", [ingestion.window.key])
-    here = files.filter(pc.field("partition._kind") != CONTROL).num_rows
-    return gain if here <= MOST_FILES else None
+    return bool(files.filter(pc.field("partition._kind") != CONTROL).num_rows > MOST_FILES)
 
 
 def renewal_of(load: LoadContext, ingestion: Ingestion) -> Position | None:

@@ -25,7 +25,14 @@ from incload_assets.ingest.carry_over import replaced_rows, staying_rows
 from incload_assets.ingest.condition_errors import broken_condition_named
 from incload_assets.ingest.facts import Facts, asked, facts_of, has_torn_keys, told
 from incload_assets.ingest.full_extracts import extracts_of, marks_of
-from incload_assets.ingest.gains import facts_together, gain_of, has_other_places, renewal_of, with_before
+from incload_assets.ingest.gains import (
+    facts_together,
+    gain_of,
+    has_other_places,
+    is_scattered,
+    renewal_of,
+    with_before,
+)
 from incload_assets.ingest.ingestion import Ingestion, ingestion_app_id, next_number
 from incload_assets.ingest.quarantine import check_threshold, check_unknown_fields, is_nothing_else, is_tolerated
 from incload_assets.ingest.required_fields import required_fields
@@ -59,7 +66,7 @@ def as_a_whole(load: LoadContext, ingestion: Ingestion) -> Iterator[tuple[Ingest
 def ingest(load: LoadContext, ingestion: Ingestion, guard: Guard | None, staging: Staging = as_a_whole) -> bool:
     """Replaces a window of the log, with its window record, by the source's present content in one fenced commit.
 
-    If the source has only gained files, only these are added; see :mod:`incload_assets.ingest.gains`. If it can tell
+    If the source has only gained rows, only these are added; see :mod:`incload_assets.ingest.gains`. If it can tell
     which part of the window has changed, only this part is read, and the other rows stay. ``guard`` is a
     check before the commit; None: whatever the rows are, they are ingested. False is returned if another ingestion of
     the window came first.
@@ -69,12 +76,24 @@ def ingest(load: LoadContext, ingestion: Ingestion, guard: Guard | None, staging
         SourceUnreadable, SourceChanged: Errors of the source.
         DeclarationError: The table's function does not fit its contract, or does not return one row for each row.
     """
-    table, window = load.table, ingestion.window
-    if (gain := gain_of(load, ingestion)) is not None and (done := _ingest_gain(load, ingestion, gain)) is not None:
+    gain = gain_of(load, ingestion)
+    alone = gain if gain is not None and not is_scattered(load, ingestion) else None
+    if alone is not None and (done := _ingest_gain(load, ingestion, alone)) is not None:
         return done
     part = replace(ingestion, part=renewal_of(load, ingestion))
     if part.part is not None and (done := _ingest_part(load, part, guard)) is not None:
         return done
+    try:
+        return _ingest_whole(load, ingestion, guard, staging)
+    except SourceUnreadable:  # for example, as messages that were ingested before have expired
+        if gain is None or (done := _ingest_gain(load, ingestion, gain)) is None:
+            raise
+        return done
+
+
+def _ingest_whole(load: LoadContext, ingestion: Ingestion, guard: Guard | None, staging: Staging) -> bool:
+    """Reads a window as a whole."""
+    table, window = load.table, ingestion.window
     with staging(load, ingestion) as (ingestion, staged, facts):
         if guard is not None:
             table.source.check_skipped(table.name, window, facts.only_skipped)

@@ -245,6 +245,10 @@ MUTANTS = [
            "new[p][0] != begin or ", "",
            ("tests/sources/kafka/test_kafka.py::"
             "test_an_open_window_gains_the_offsets_after_those_it_had[before4-now4-None]",)),
+    Mutant("an open window goes on without what has expired", BINS, "ingest.ingest:ingest",
+           "if gain is None or (done", "if True or (done",
+           ("tests/sources/kafka/test_kafka.py::test_an_open_window_goes_on_although_its_first_messages_have_expired_"
+            "since_they_were_landed",)),
     Mutant("files of other tables alone are read with the window", BINS, "ingest.ingest:_ingest_gain",
            "new.only_skipped ", "False ",
            ("tests/sources/debezium/test_debezium.py::test_a_file_that_comes_into_a_window_is_read_beside_what_was_there_"

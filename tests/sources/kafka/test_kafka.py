@@ -22,6 +22,7 @@ from pyspark.sql import functions as F
 from incload_assets.declaration.changes import Changes
 from incload_assets.declaration.source import Position
 from incload_assets.declaration.window import Window
+from incload_assets.ingest import gains
 from incload_assets.ingest.source_errors import read_error
 from incload_assets.platform.errors import DeclarationError, SourceMissing, SourceUnavailable, SourceUnreadable
 from incload_assets.platform.kafka import KafkaCluster
@@ -477,6 +478,27 @@ def test_a_table_is_loaded_window_by_window_in_any_order(
     clock(5)
     nothing = orders.load(4)
     assert (nothing.record.rows_read, nothing.record.summary) == (0, "0 offsets in 0 topic partitions")
+
+
+def test_an_open_window_goes_on_although_its_first_messages_have_expired_since_they_were_landed(
+    spark: SparkSession,
+    kafka: KafkaServer,
+    topic: str,
+    tmp_path: Path,
+    clock: Callable[[float], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kafka.create(topic)
+    kafka.send(topic, [message(0.1, id="a", value="1"), message(0.2, id="b", value="1")])
+    clock(0.5)
+    orders, most = table(spark, tmp_path, topic), gains.MOST_FILES
+    orders.load(1)
+    for number, limit in enumerate([most, 0, 0]):  # with 0 the window is to be read as a whole, which is not possible
+        monkeypatch.setattr(gains, "MOST_FILES", limit)
+        kafka.expire(topic, 0, 2 + number)
+        kafka.send(topic, [message(0.3, id=f"{number}", value="2")])
+        assert orders.load(1).record.rows_read == 3 + number
+    assert {row[0] for row in orders.rows()} == {"a", "b", "0", "1", "2"}
 
 
 LOG = Identity("c1", "t1")
