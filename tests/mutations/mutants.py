@@ -297,7 +297,7 @@ MUTANTS = [
     Mutant("rejected rows have partitions, too", BINS, "ingest.facts:Facts.of_one_partition",
            "not (self.rejected or self.skipped or self.erased)", "True",
            (f"{LOAD}a_key_with_a_partition_in_a_row_that_is_rejected_for_a_value_of_others_is_quarantined_as_a_whole",)),
-    Mutant("threshold of rejected rows", BINS, "ingest.ingest:ingest",
+    Mutant("threshold of rejected rows", BINS, "ingest.ingest:_ingest_whole",
            "check_threshold(staged.read(), table, window, facts.rows, facts.rejected)", "pass",
            (f"{LOAD}a_stopped_load_keeps_what_the_partition_had",)),
     Mutant("literal partitions of the MERGE", PARTITION, "writes.merge_into:_statement",
