@@ -184,6 +184,7 @@ class LoadContext:
         return self.changes(at) if at.window_files is None else self._of_gained(at.window_files.read(self.spark), at)
 
     def _of_gained(self, changes: DataFrame, at: "ReadView") -> DataFrame:
+        """The changes of keys that gained rows have, where only these are read."""
         if at.gained is None:
             return changes
         identity = list(self.table.identity)

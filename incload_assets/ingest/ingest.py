@@ -77,9 +77,10 @@ def ingest(load: LoadContext, ingestion: Ingestion, guard: Guard | None, staging
         DeclarationError: The table's function does not fit its contract, or does not return one row for each row.
     """
     gain = gain_of(load, ingestion)
-    alone = gain if gain is not None and not is_scattered(load, ingestion) else None
-    if alone is not None and (done := _ingest_gain(load, ingestion, alone)) is not None:
-        return done
+    if gain is not None and not is_scattered(load, ingestion):
+        done = _ingest_gain(load, ingestion, gain)
+        if done is not None:
+            return done
     part = replace(ingestion, part=renewal_of(load, ingestion))
     if part.part is not None and (done := _ingest_part(load, part, guard)) is not None:
         return done

@@ -72,14 +72,16 @@ def apply_changes(
         held.callback(load.kept.release)
         for _ in range(MERGES):
             at = load.read_view(windows, app_id, of_range=of_range)
-            still, view = None if full else proven(at, sent), at
+            still, view = None if full or (committed and before is None) else proven(at, sent), at
             if still and not still.now and not committed and is_quiet(at):
                 return Applied(at, {windows[0].key: still.evidence}, total, committed, compared(load, at))
             full = full or is_again(at)
             with load.phases.timed("merge"):
                 if not committed:
                     before = _compared(load, still.before, held) if still and still.before and not full else None
-                if still and still.now and not full and before and not before.pending:
+                if before and before.pending:
+                    before = None
+                if still and still.now and before and not full:
                     view = still.now
                 plan = _plan(load, view, full, held)
             if (committed and is_merged(at)) or is_quiet(at):

@@ -23,7 +23,7 @@ from incload_assets.load.compacted import hold_off, refuse_rewrite
 from incload_assets.load.detection import look
 from incload_assets.load.in_chunks import staging_of
 from incload_assets.load.placement import refuse_misplaced
-from incload_assets.load.proven import Proof, StillProven, still_proven
+from incload_assets.load.proven import Proof, StillProven, may_be_carried_on, still_proven
 from incload_assets.load.range_fences import call_off_ingestions, call_off_merges, not_merged
 from incload_assets.load.reconcile import Evidence
 from incload_assets.load.tables import ensure_tables
@@ -127,6 +127,8 @@ def load_window(
 
     def proven(at: ReadView, sent: int) -> StillProven | None:
         proof = Proof.shown_in(checkpoint.metadata) if checkpoint.clean else None
+        if ingested and not may_be_carried_on(load, at):  # no commit has to be read to see this
+            return None
         with load.phases.timed("reconcile"):
             return still_proven(load, at, proof, sent=sent) if proof else None
 

@@ -109,7 +109,7 @@ def still_proven(load: LoadContext, at: ReadView, proof: Proof, *, sent: int = 0
     if delta is None or log is None or of_log is None:
         return None
     if not leave_alone(of_log, writer=writer, column="_window", values=[*at.records]):
-        if (gained := _gained(of_log, at)) is None or not _pays(load, at, rows_of(gained)):
+        if not may_be_carried_on(load, at) or (gained := _gained(of_log, at)) is None or not _are_few(at, gained):
             return None
         if (files := parquet_files(log, load.lake.spark_uri(load.log.uri), gained)) is None:
             return None
@@ -139,12 +139,15 @@ def _gained(commits: Sequence[Commit], at: ReadView) -> pa.Table | None:
     return here.filter(~pc.field("partition._kind").isin(pa.array([CONTROL, REJECTED], pa.string())))
 
 
-def _pays(load: LoadContext, at: ReadView, gained: int) -> bool:
-    """True if gained rows can be compared alone, as their keys are in all changes that matter, and that is worth it."""
+def may_be_carried_on(load: LoadContext, at: ReadView) -> bool:
+    """True if what a large window gains can be compared alone, as all changes that matter have a key."""
     changes = load.table.changes
     alone = changes.keys and not (changes.empties or changes.moved_when or load.table.write.together())
-    few = at.changes >= MANY and 0 < gained <= min(at.changes * LARGEST_SHARE, BROADCAST_ROWS)
-    return bool(alone) and few and not at.replaced and at.window_files is not None
+    return bool(alone) and at.changes >= MANY and not at.replaced and at.window_files is not None
+
+
+def _are_few(at: ReadView, gained: pa.Table) -> bool:
+    return 0 < rows_of(gained) <= min(at.changes * LARGEST_SHARE, BROADCAST_ROWS)
 
 
 def _without(at: ReadView, gained: pa.Table, log_version: int) -> ReadView:

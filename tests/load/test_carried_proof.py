@@ -2,7 +2,6 @@
 
 import json
 import random
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from incload_assets.load import apply, proven
 from incload_assets.load.load import LoadReport
 from incload_assets.platform.errors import ReconciliationFailed
 from incload_assets.progress.checkpoint import Checkpoint
-from tests.support.tables import DatedItem, Loaded, checkpoint_of, day, item, make
+from tests.support.tables import DatedItem, Loaded, by_hand, checkpoint_of, day, item, make
 from tests.writes.case import SEED
 
 CARRIED = "the others were proven"
@@ -106,14 +105,6 @@ def test_the_evidence_carried_on_is_what_a_comparison_of_the_whole_window_finds(
     assert again.evidence == report.evidence, f"INCLOAD_TEST_SEED={SEED}"
     columns = [name for name in table.table.schema.names if not name.startswith("known")]
     assert table.rows(*columns) >= at_once.rows(*columns) if kind == "beliefs" else table.rows() == at_once.rows()
-
-
-def by_hand(statement: str, *, of_log: bool = False) -> Callable[[Loaded], None]:
-    def edit(table: Loaded) -> None:
-        uri = table.lake.log_uri(table.table.key.path) if of_log else table.uri
-        table.spark.sql(statement.format(table.lake.sql_name(uri)))
-
-    return edit
 
 
 def another_window_is_loaded(table: Loaded) -> None:

@@ -14,7 +14,7 @@ from incload_assets.load.load import LoadReport
 from incload_assets.load.proven import Proof
 from incload_assets.platform.errors import ReconciliationFailed
 from incload_assets.writes.merge_into import bare_merge_fence
-from tests.support.tables import DatedItem, Loaded, day, item, make
+from tests.support.tables import DatedItem, Loaded, by_hand, day, item, make
 
 SHOWN = {
     "keys": 1, "pending": 0, "present": 1, "log_hash": "0x1", "table_hash": "0xffffffffffffffff",
@@ -69,14 +69,6 @@ def test_a_window_that_nobody_touched_since_its_proof_is_not_compared_again(
     assert third.table_version == table.versions()[table.uri]
     others_load(table)
     assert not was_compared(table.replay(third)), "the proof is renewed with each look"
-
-
-def by_hand(statement: str, *, of_log: bool = False) -> Callable[[Loaded], None]:
-    def edit(table: Loaded) -> None:
-        uri = table.lake.log_uri(table.table.key.path) if of_log else table.uri
-        table.spark.sql(statement.format(table.lake.sql_name(uri)))
-
-    return edit
 
 
 def same_partition_is_loaded(table: Loaded) -> None:

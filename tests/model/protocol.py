@@ -303,7 +303,7 @@ class Model(Machine[State]):
         return self._sends(state, i, Merge(run.window, plan, (number[0], number[1] + 1)))
 
     def _carries(self, state: State, run: Run, mine: Landed) -> bool:
-        """Whether the window has gained changes of other keys only since its proof, which still holds for this one."""
+        """True if a window has gained only changes of other keys since its proof, and the proof holds for this key."""
         proof = state.checkpoints[self.names.index(run.window)].proof
         if proof is None or run.trusted is None or mine.marked:
             return False
@@ -311,7 +311,7 @@ class Model(Machine[State]):
 
     @staticmethod
     def _grown(before: Landed, mine: Landed) -> bool:
-        """Whether a window has gained changes of other keys, and nothing else has changed."""
+        """True if a landing has what the one before it had, and changes of other keys."""
         more = set(mine.content) - set(before.content)
         return bool(more) and set(before.content) <= set(mine.content) and all(map(is_beside, more))
 
@@ -348,7 +348,7 @@ class Model(Machine[State]):
         )
 
     def _finds_gaps(self, state: State, w: int) -> bool:
-        """Whether a window that has only grown has the newest change of the key, so that its load finds a row gone."""
+        """True if the load of a grown window finds a row that is gone: the window has the newest change of its key."""
         mine, proof = state.log[w], state.checkpoints[w].proof
         if mine is None or proof is None or not self._grown(proof[1], mine):
             return False

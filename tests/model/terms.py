@@ -29,7 +29,7 @@ _OTHER = -1
 
 
 def is_beside(change: Change) -> bool:
-    """Whether it is a change of another key."""
+    """True for a change of another key, as :func:`beside` makes it."""
     return change[2] == _OTHER
 
 
@@ -219,7 +219,7 @@ class Case:
 
     @property
     def proofs(self) -> bool:
-        """Whether it matters what a checkpoint has proven."""
+        """True if a run may meet a proof: of an earlier load, or of one before an edit by hand."""
         return bool(self.replays or self.edits)
 
 

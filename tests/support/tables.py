@@ -205,3 +205,13 @@ def declared(**options: Any) -> dg.AssetsDefinition:
         return changes
 
     return incremental_asset(**usual | options)(items)
+
+
+def by_hand(statement: str, *, of_log: bool = False) -> Callable[[Loaded], None]:
+    """An edit of a table, or of its log, by somebody who is no load; ``{}`` stands for its name."""
+
+    def edit(table: Loaded) -> None:
+        uri = table.lake.log_uri(table.table.key.path) if of_log else table.uri
+        table.spark.sql(statement.format(table.lake.sql_name(uri)))
+
+    return edit
